@@ -1,0 +1,94 @@
+# shellcheck shell=bash
+# Shared by the scripts in this directory: messages, progress lines, logged steps, hashes. Sourced, never run.
+# Progress goes to stderr, so that a script's stdout stays its result.
+
+say() { printf '%s\n' "$*" >&2; }
+die() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 1
+}
+have() { command -v "$1" >/dev/null 2>&1; }
+now_s() { date +%s; }
+
+# A live line is only for people: on a pipe or in CI one plain line every LIB_QUIET_PERIOD seconds says that we are alive.
+LIB_QUIET_PERIOD=${LIB_QUIET_PERIOD:-30}
+is_live() { [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; }
+
+minutes() { # SECONDS -> "3:07"
+  printf '%d:%02d' $(($1 / 60)) $(($1 % 60))
+}
+
+# Prints the end of a log, indented, so that it can be told from our own words.
+log_tail() { # LOG [LINES]
+  [ -f "$1" ] || return 0
+  say "  last lines of $1:"
+  tail -n "${2:-25}" "$1" | sed 's/^/    | /' >&2
+}
+
+# Runs a command with its output in LOG and shows how far it is by counting the lines of LOG that match PATTERN.
+# EXPECTED 0: not known. Returns the command's exit code.
+run_logged() { # LABEL LOG EXPECTED PATTERN CMD…
+  local label=$1 log=$2 expected=$3 pattern=$4
+  shift 4
+  local start pid code=0 count elapsed shown=0 text
+  start=$(now_s)
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  # An interrupted script must not leave a build running behind its back.
+  LIB_CHILD=$pid
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 1
+    elapsed=$(($(now_s) - start))
+    if ! is_live && [ $((elapsed - shown)) -lt "$LIB_QUIET_PERIOD" ]; then continue; fi
+    shown=$elapsed
+    count=$(grep -cE -- "$pattern" "$log" 2>/dev/null || true)
+    text="$label: ${count:-0}"
+    if [ "$expected" -gt 0 ]; then
+      # An estimate from another machine: never show more than it, nor 100 % before the end.
+      local percent=$((count * 100 / expected))
+      [ "$percent" -gt 99 ] && percent=99
+      text="$text of about $expected ($percent %)"
+    fi
+    text="$text, $(minutes "$elapsed")"
+    if is_live; then printf '\r\033[K      %s' "$text" >&2; else say "      $text"; fi
+  done
+  wait "$pid" || code=$?
+  LIB_CHILD=
+  if is_live; then printf '\r\033[K' >&2; fi
+  return "$code"
+}
+
+# Ends what run_logged or a script has under way, by process id and by what that process started.
+# shellcheck disable=SC2034  # read by the traps of the scripts
+LIB_CHILD=
+end_tree() { # PID
+  local child
+  for child in $(cat "/proc/$1/task/$1/children" 2>/dev/null || true); do end_tree "$child"; done
+  kill "$1" 2>/dev/null || true
+}
+
+# One hash over the names and contents of files and directories (build leftovers excluded), and over the words after "--".
+hash_inputs() { # PATH… [-- WORD…]
+  local path
+  {
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+      path=$1
+      shift
+      if [ -d "$path" ]; then
+        (cd "$path" && find . -type f \( -name '*.[cho]*' -o -name '*.hpp' -o -name '*.m4' -o -name '*.mk' -o -name '*.am' -o -name '*.ac' \
+          -o -name '*.in' -o -name '*.patch' -o -perm -u+x \) ! -name '*.o' ! -name '*.lo' ! -path '*/.deps/*' ! -path '*/autom4te.cache/*' -print0 |
+          LC_ALL=C sort -z | xargs -0 -r sha256sum)
+      elif [ -f "$path" ]; then
+        sha256sum <"$path"
+      fi
+    done
+    printf '%s\n' "$@"
+  } | sha256sum | cut -c1-16
+}
+
+# The cores that this process may use, one number per line.
+cores_allowed() {
+  local list part
+  list=$(sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/self/status)
+  for part in ${list//,/ }; do seq "${part%-*}" "${part#*-}"; done
+}

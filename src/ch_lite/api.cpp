@@ -1,0 +1,156 @@
+// The C API of ch_lite.h: checks arguments, enters the gate, calls the device. What starts and ends everything is in boot.cpp.
+#include <cerrno>
+
+#include "../mplite/gate.h"
+#include "device.h"
+
+using ch_lite::Device;
+using ch_lite::device_current;
+using ch_lite::host_settings;
+using ch_lite::MatchKey;
+
+namespace {
+
+// The gate, and one piece of work on the device.
+class Entry {
+ public:
+  Entry() : hold_(mplite::channel_gate()), scope_(*device_current) {}
+
+ private:
+  mplite::Hold hold_;
+  Device::Scope scope_;
+};
+
+int bad_argument(int peer, const char* what) {
+  const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
+  if (hooks.report != nullptr) hooks.report(hooks.arg, LITE_ERR_ARG, peer, EINVAL, what);
+  return LITE_ERR_ARG;
+}
+
+MatchKey key_of(const lite_envelope* envelope) { return {envelope->context, envelope->source, envelope->tag}; }
+
+bool is_peer(int peer) { return peer >= 0 && peer < device_current->options().size; }
+bool is_source(int peer) { return peer == -1 || is_peer(peer); }
+
+// Active messages that still wait for credit at the end are given this long without any news.
+constexpr int kFlushQuietLimitMs = 2000;
+
+}  // namespace
+
+extern "C" {
+
+void lite_set_tag_ignore_bits(uint32_t bits) {
+  host_settings.tag_ignore_bits = bits;
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->set_tag_ignore_bits(bits);
+}
+
+void lite_am_set_callback(lite_am_callback callback, void* arg) {
+  host_settings.am_callback = callback;
+  host_settings.am_callback_arg = arg;
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->set_am_callback(callback, arg);
+}
+
+int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
+               lite_request** request) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_isend: no such peer");
+  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
+    return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
+  if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
+  Entry entry;
+  return device_current->isend(buffer, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
+}
+
+int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie, lite_status* status,
+               lite_request** request) {
+  if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
+  Entry entry;
+  return device_current->irecv(buffer, bytes, peer, key_of(envelope), cookie, status, request);
+}
+
+int lite_cancel_recv(lite_request* request) {
+  Entry entry;
+  return device_current->cancel_receive(request);
+}
+
+int lite_iprobe(int peer, const lite_envelope* envelope, lite_status* status) {
+  if (!is_source(peer)) return bad_argument(peer, "lite_iprobe: no such peer");
+  Entry entry;
+  return device_current->probe(peer, key_of(envelope), status, nullptr);
+}
+
+int lite_improbe(int peer, const lite_envelope* envelope, lite_status* status, lite_message** message) {
+  if (!is_source(peer)) return bad_argument(peer, "lite_improbe: no such peer");
+  Entry entry;
+  return device_current->probe(peer, key_of(envelope), status, message);
+}
+
+int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie, lite_status* status, lite_request** request) {
+  Entry entry;
+  return device_current->receive_detached(message, buffer, bytes, cookie, status, request);
+}
+
+int lite_progress(void) {
+  Device& device = *device_current;
+  lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
+  const std::uint64_t before = device.events();
+  {
+    mplite::Hold hold(mplite::channel_gate());
+    device.progress();
+  }
+  device.deliver_active_messages();
+  const bool empty = device.completions() == 0 && device.events() == before;
+  const std::uint32_t empty_polls = device.note_poll(empty);
+  const ch_lite::DeviceHooks& hooks = device.options().hooks;
+  // A lone MPI_Test never sleeps: only the second poll since the application was outside is a wait.
+  if (empty && lite_hot.polls_since_exit > 1 && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
+  return static_cast<int>(device.completions());
+}
+
+lite_request* lite_next_completion(void) {
+  if (device_current->completions() == 0) return nullptr;
+  Entry entry;
+  return device_current->next_completion();
+}
+
+void* lite_request_cookie(const lite_request* request) { return request->cookie; }
+void lite_request_status(const lite_request* request, lite_status* status) { *status = request->status; }
+int lite_request_is_send(const lite_request* request) { return request->kind != ch_lite::RequestKind::kReceive; }
+
+void lite_request_free(lite_request* request) {
+  Entry entry;
+  device_current->free_request(request);
+}
+
+int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes, const void* data, size_t data_bytes, void* cookie,
+                  lite_request** request) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_am_isend: no such peer");
+  if (header_bytes > LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: header longer than LITE_AM_HEADER_MAX");
+  if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: too long");
+  Entry entry;
+  return device_current->am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data, data_bytes, cookie, request);
+}
+
+// Active messages of ours may wait for credit that a peer returns while it is in its own flush: deliver here, too. A peer that is gone from
+// MPI already does not return it: the limit ends that wait, as nobody would have handled the message.
+int lite_finalize_flush(void) {
+  Device& device = *device_current;
+  int quiet_ms = 0;
+  for (;;) {
+    const std::uint64_t before = device.events();
+    {
+      mplite::Hold hold(mplite::channel_gate());
+      device.progress();
+    }
+    device.deliver_active_messages();
+    const bool unsent = device.active_messages_unsent() != 0 && quiet_ms < kFlushQuietLimitMs;
+    if (MPID_ChannelQueued() == 0 && !unsent) return LITE_OK;
+    quiet_ms = device.events() == before ? quiet_ms + 1 : 0;
+    MPID_ChannelWait(1000000);
+  }
+}
+
+}  // extern "C"

@@ -1,0 +1,74 @@
+// Memory for the data of unexpected messages: blocks in size classes, a stock of which is ready for the handler.
+// Used by the protocol files; filled by Device::refill in ordinary context.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "../mplite/signal_safe.h"
+
+namespace ch_lite {
+
+// No data: no bytes were asked for, or none could be had (the caller knows which). Aligned to 16 bytes.
+struct Block {
+  void* data = nullptr;
+  std::uint32_t size_class = 0;
+};
+
+// Sizes 64 B … 256 KB in powers of two; larger ones are made to measure, in ordinary context only. Gate held throughout.
+class Blocks {
+ public:
+  static constexpr std::uint32_t kClasses = 13;
+  static constexpr std::uint32_t kExact = kClasses;  // size_class of a block made to measure
+  static constexpr std::uint64_t kSmallest = 64;
+  static constexpr std::uint64_t kLargest = kSmallest << (kClasses - 1);
+
+  // In use and stock together never exceed bytes_max plus the initial stock (at most 1/4 of bytes_max, at least 384 KB).
+  explicit Blocks(std::uint64_t bytes_max);
+  ~Blocks();
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+
+  // What `bytes` take up: 0, a class size, or for large ones the bytes and a header.
+  static std::uint64_t footprint(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+
+  // From the stock: the fitting class or a larger one. No data: none there. Signal-safe.
+  Block take(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  // From the stock or the heap. No data: the bound is reached or no memory. Ordinary context. `beyond_bound`: for data that is the
+  // caller's own (a copy that it wants to keep), which no peer can make grow.
+  Block take_or_allocate(std::uint64_t bytes, bool beyond_bound = false);
+  // Back to the stock, or onto the list of what refill() frees. Signal-safe.
+  void give(Block block) MPLITE_SIGNAL_SAFE;
+
+  // Whether take(bytes) would succeed.
+  bool ready(std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
+  // Tops the stock up, frees what is too much. Ordinary context; costs a branch when there is nothing to do. False: no memory for the stock.
+  bool refill() { return !wants_refill_ || refill_slow(); }
+
+  std::uint64_t bytes_in_use() const MPLITE_SIGNAL_SAFE { return in_use_; }
+  std::uint64_t bytes_total() const MPLITE_SIGNAL_SAFE { return total_; }
+
+ private:
+  struct Free {  // at the start of a free block
+    Free* next;
+  };
+  struct ExactHeader {  // in front of a block made to measure
+    std::uint64_t bytes;
+    ExactHeader* next;
+  };
+  static std::uint32_t class_of(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  static std::uint64_t class_bytes(std::uint32_t size_class) MPLITE_SIGNAL_SAFE { return kSmallest << size_class; }
+  bool refill_slow();
+  bool fits(std::uint64_t bytes);
+  void shrink(std::uint32_t size_class, std::uint32_t keep);
+
+  Free* free_[kClasses] = {};
+  std::uint32_t free_count_[kClasses] = {};
+  std::uint32_t stock_[kClasses] = {};  // wanted ready
+  ExactHeader* dead_ = nullptr;         // exact blocks given back, perhaps in the handler
+  std::uint64_t bytes_max_;
+  std::uint64_t total_ = 0;
+  std::uint64_t in_use_ = 0;
+  bool wants_refill_ = true;
+};
+
+}  // namespace ch_lite

@@ -1,0 +1,260 @@
+// Start and end of the device in a real process: knobs, listener, engine, channel, device, controller; waiting; the last error.
+// The part of ch_lite.h that knows of sockets and signals; api.cpp has the rest.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "../mplite/controller.h"
+#include "../mplite/engine.h"
+#include "../mplite/knobs.h"
+#include "../mplite/net_posix.h"
+#include "../mplite/stats.h"
+#include "../mplite/topology.h"
+#include "../mplite/trace.h"
+#include "../mplite/wait.h"
+#include "../mplite/wireup.h"
+#include "ch_lite.h"
+#include "channel.h"
+#include "channel_state.h"
+#include "device.h"
+
+extern char** environ;
+
+lite_hot_state lite_hot = {0, 0};
+
+namespace ch_lite {
+namespace {
+
+using namespace mplite;
+
+char g_last_error[1024] = "no error";
+
+// One per process, from lite_init_local to lite_finalize_close.
+struct Boot {
+  Knobs knobs;
+  PosixNet net;
+  InterfaceChoice choice;
+  int listener = -1;
+  PeerAddress* peers = nullptr;
+  Engine* engine = nullptr;
+  ChannelState* channel = nullptr;
+  Device* device = nullptr;
+  Controller controller;
+  WaitPolicy policy = {};
+  int rank = 0;
+  bool thread_multiple = false;
+  // waiting
+  std::uint64_t news_seen = 0;
+  std::int64_t news_ns = 0;
+};
+Boot* g_boot = nullptr;
+
+[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+void progress(void*) { g_boot->device->progress(); }
+void want_arm(bool want) { lite_hot.want_arm = want ? 1 : 0; }
+void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
+void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
+
+void report(void*, int code, int peer, int error, const char* what) {
+  char who[192] = "";
+  if (peer >= 0) g_boot->engine->describe(peer, who, sizeof who);
+  if (code == LITE_ERR_PEER_LOST && error == ETIMEDOUT)
+    fail(code, "rank %d lost %s: no answer in time (%s); check that host and port are reachable (firewall, LITE_IFACE, LITE_PORT_RANGE), or raise LITE_CONNECT_TIMEOUT or LITE_KEEPALIVE",
+         g_boot->rank, who, strerror(error));
+  else if (code == LITE_ERR_PEER_LOST)
+    fail(code, "rank %d lost %s: %s%s%s", g_boot->rank, who, error != 0 ? strerror(error) : "connection lost", what != nullptr ? "; " : "",
+         what != nullptr ? what : "");
+  else
+    fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who, error != 0 ? ": " : "",
+         error != 0 ? strerror(error) : "");
+}
+
+// lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
+void idle(void*, std::uint32_t) {
+  Boot& b = *g_boot;
+  if (b.controller.armed()) b.controller.enter_wait();
+  const Counters& counters = b.engine->counters();
+  const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
+  const std::int64_t now = b.net.now_ns();
+  // A new wait of the host is news too: its first polls are cheap and quick.
+  if (news != b.news_seen || lite_hot.polls_since_exit <= 2) {
+    b.news_seen = news;
+    b.news_ns = now;
+    return;
+  }
+  const WaitStep step = decide(b.policy, now - b.news_ns);
+  if (step.kind == WaitStep::kPoll) return;
+  // With several application threads the host holds its lock around us: sleeping would keep the others out.
+  if (step.kind == WaitStep::kYield || b.thread_multiple) {
+    ++b.engine->counters().yields;
+    sched_yield();
+    return;
+  }
+  MPID_ChannelWait(step.timeout_ns);
+}
+
+void free_boot() {
+  Boot* b = g_boot;
+  if (b == nullptr) return;
+  delete b->engine;  // completes what is left, so before what it calls
+  device_bind(nullptr);
+  delete b->device;
+  channel_bind(nullptr);
+  delete b->channel;
+  delete[] b->peers;
+  if (b->engine == nullptr && b->listener >= 0) close(b->listener);
+  delete b;
+  g_boot = nullptr;
+}
+
+}  // namespace
+}  // namespace ch_lite
+
+using namespace ch_lite;
+using namespace mplite;
+
+const char* lite_last_error(void) { return g_last_error; }
+
+int lite_init_local(void* address) {
+  static_assert(kAddressBlobBytes == LITE_ADDRESS_BYTES);
+  if (g_boot != nullptr) return fail(LITE_ERR_ARG, "lite_init_local was called twice");
+  Boot* b = g_boot = new (std::nothrow) Boot;
+  if (b == nullptr) return fail(LITE_ERR_NOMEM, "out of memory at start");
+  char error[768];
+  if (!parse_knobs(process_environment, b->knobs, error, sizeof error)) {
+    free_boot();
+    return fail(LITE_ERR_ARG, "%s", error);
+  }
+  if (unknown_knobs(environ, error, sizeof error) > 0 && write(2, error, strlen(error)) < 0) errno = 0;
+  if (const int rc = b->net.open(); rc < 0) {
+    free_boot();
+    return fail(LITE_ERR_SYSTEM, "epoll descriptor: %s (raise the limit on open files: ulimit -n)", strerror(-rc));
+  }
+  if (!hello_prepare()) {
+    free_boot();
+    return fail(LITE_ERR_SYSTEM, "libsodium does not work in this process");
+  }
+  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
+  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : -ENOMEM;
+  const bool found = count >= 0 && choose_interface(candidates, count, b->knobs.iface, b->knobs.family, b->choice, error, sizeof error);
+  delete[] candidates;
+  if (!found) {
+    free_boot();
+    return count < 0 ? fail(LITE_ERR_SYSTEM, "the network interfaces cannot be listed: %s", strerror(-count)) : fail(LITE_ERR_ARG, "%s", error);
+  }
+  b->listener = open_listener(b->net, b->choice, b->knobs, error, sizeof error);
+  if (b->listener < 0) {
+    b->listener = -1;
+    free_boot();
+    return fail(LITE_ERR_SYSTEM, "%s", error);
+  }
+  AddressBlob blob;
+  make_blob(b->net, b->choice, blob);
+  std::memcpy(address, &blob, sizeof blob);
+  return LITE_OK;
+}
+
+int lite_init_world(int rank, int size, const void* table, int local_ranks, int thread_multiple) {
+  Boot* b = g_boot;
+  if (b == nullptr || b->engine != nullptr) return fail(LITE_ERR_ARG, "lite_init_world belongs behind lite_init_local, once");
+  char error[768];
+  b->rank = rank;
+  b->peers = new (std::nothrow) PeerAddress[static_cast<std::size_t>(size)];
+  if (b->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the addresses of %d ranks", size);
+  EngineOptions options;
+  if (!decode_table(table, size, rank, b->peers, options.secret, error, sizeof error)) return fail(LITE_ERR_ARG, "%s", error);
+  const Topology topology = detect_topology();
+  b->policy = choose_wait_policy(topology.cores, local_ranks, b->knobs.spin_ns, false);
+  if (b->knobs.stats && rank == 0) {
+    char text[160];
+    std::fprintf(stderr, "lite-topology rank=0 %s; %d ranks on this host; polls %lld us, then yields, sleeps after %lld us\n",
+                 format_topology(topology, text, sizeof text), local_ranks, static_cast<long long>(b->policy.yield_after_ns / 1000),
+                 static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
+  }
+  if (b->knobs.trace) trace_start(rank);
+  options.rank = rank;
+  options.size = size;
+  options.peers = b->peers;
+  options.listener = b->listener;
+  options.connect_timeout_ns = b->knobs.connect_timeout_ns;
+  options.frame_bytes = b->knobs.frame_bytes;
+  options.stream.socket_buffer_bytes = static_cast<int>(b->knobs.sockbuf);
+  options.stream.keepalive_idle_s = b->knobs.keepalive_idle_s;
+  options.stream.keepalive_interval_s = b->knobs.keepalive_interval_s;
+  b->engine = new (std::nothrow) Engine(b->net, options);
+  if (b->engine == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the engine");
+  if (const int rc = b->engine->start(); rc < 0) return fail(LITE_ERR_SYSTEM, "the engine does not start: %s", strerror(-rc));
+  b->channel = new (std::nothrow) ChannelState(*b->engine);
+  if (b->channel == nullptr || b->channel->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
+  b->channel->wait_policy = b->policy;
+  b->channel->on_outstanding = on_outstanding;
+  channel_bind(b->channel);
+
+  DeviceOptions device;
+  device.rank = rank;
+  device.size = size;
+  device.short_max = b->knobs.short_max;
+  device.eager_max = b->knobs.eager_max;
+  device.credits_bytes = b->knobs.credits;
+  device.unexpected_max_bytes = b->knobs.unexpected_max;
+  device.thread_multiple = thread_multiple != 0;
+  device.hooks.idle = idle;
+  device.hooks.report = report;
+  device.hooks.give_up = give_up;
+  b->device = new (std::nothrow) Device(device);
+  if (b->device == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the device");
+  device_bind(b->device);
+  if (!b->device->start()) return fail(LITE_ERR_NOMEM, "out of memory for the device's queues (%d ranks)", size);
+
+  Controller::Options controller;
+  controller.kind = b->knobs.controller;
+  controller.signal = b->knobs.signal;
+  controller.progress = progress;
+  controller.want_arm = want_arm;
+  if (b->controller.start(*b->engine, controller, error, sizeof error) < 0) return fail(LITE_ERR_SYSTEM, "%s", error);
+  lite_set_thread_multiple(thread_multiple);
+  return LITE_OK;
+}
+
+void lite_set_thread_multiple(int on) {
+  if (g_boot == nullptr || g_boot->device == nullptr) return;
+  g_boot->thread_multiple = on != 0;
+  g_boot->controller.set_always(on != 0);
+}
+
+void lite_finalize_quiesce(void) {
+  Boot* b = g_boot;
+  if (b == nullptr || b->engine == nullptr) return;
+  Hold hold(b->engine->gate());
+  b->engine->quiesce();
+}
+
+void lite_finalize_close(void) {
+  Boot* b = g_boot;
+  if (b == nullptr) return;
+  if (b->engine != nullptr) b->controller.stop();
+  lite_hot.want_arm = 0;
+  if (b->engine != nullptr && b->knobs.stats) {
+    char text[kStatsBytes];
+    const std::size_t length = format_stats(b->engine->counters(), b->rank, controller_name(b->knobs.controller), text);
+    if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
+  }
+  if (b->knobs.trace) trace_finish(b->knobs.trace_prefix);
+  free_boot();
+}
+
+void lite_host_exit_slow(void) {
+  if (g_boot != nullptr) g_boot->controller.leave_library();
+}

@@ -1,0 +1,21 @@
+## The network module `lite` in the host's build: the glue is compiled into libmpi, the device and the engine come as a
+## convenience library from the embedded package modules/lite.
+
+if BUILD_CH4_NETMOD_LITE
+
+noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
+                      src/mpid/ch4/netmod/lite/lite_impl.h
+
+mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
+                      src/mpid/ch4/netmod/lite/lite_am.c \
+                      src/mpid/ch4/netmod/lite/lite_hooks.c \
+                      src/mpid/ch4/netmod/lite/lite_init.c \
+                      src/mpid/ch4/netmod/lite/lite_probe.c \
+                      src/mpid/ch4/netmod/lite/lite_progress.c \
+                      src/mpid/ch4/netmod/lite/lite_recv.c \
+                      src/mpid/ch4/netmod/lite/lite_send.c
+
+external_subdirs   += modules/lite
+pmpi_convenience_libs += modules/lite/libch_lite_embedded.la
+
+endif

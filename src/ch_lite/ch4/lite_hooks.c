@@ -1,0 +1,108 @@
+/* The rest of the table: hooks where the module has nothing to add, requests that go on to ch4's active-message code under another
+ * name, and process names. */
+#include "lite_impl.h"
+
+/* ---- nothing to add ---- */
+
+int MPIDI_LITE_comm_hook(MPIR_Comm * comm)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_type_hook(MPIR_Datatype * type)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_op_hook(MPIR_Op * op)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_win_hook(MPIR_Win * win)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size)
+{
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_win_detach_hook(MPIR_Win * win, const void *base)
+{
+    return MPI_SUCCESS;
+}
+
+/* ---- partitioned communication: ch4's own, without the address argument ---- */
+
+int MPIDI_LITE_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
+                              MPI_Datatype datatype, int dest, int tag, MPIR_Comm * comm,
+                              MPIR_Info * info, MPIDI_av_entry_t * av, MPIR_Request ** request)
+{
+    return MPIDIG_mpi_psend_init(buf, partitions, count, datatype, dest, tag, comm, info, request);
+}
+
+int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype,
+                              int source, int tag, MPIR_Comm * comm, MPIR_Info * info,
+                              MPIDI_av_entry_t * av, MPIR_Request ** request)
+{
+    return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
+                                 request);
+}
+
+/* ---- processes ---- */
+
+int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm * comm)
+{
+    return MPIDIU_rank_is_local(rank, comm);
+}
+
+int MPIDI_LITE_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid, bool is_remote)
+{
+    int avtid = 0, lpid = 0;
+
+    if (comm->comm_kind == MPIR_COMM_KIND__INTRACOMM || is_remote)
+        MPIDIU_comm_rank_to_pid(comm, idx, &lpid, &avtid);
+    else
+        MPIDIU_comm_rank_to_pid_local(comm, idx, &lpid, &avtid);
+
+    *gpid = MPIDIU_GPID_CREATE(avtid, lpid);
+    return MPI_SUCCESS;
+}
+
+/* Dynamic processes: the device's address table is that of MPI_COMM_WORLD, fixed at MPI_Init. So MPI_Comm_spawn, MPI_Comm_connect and
+ * MPI_Comm_accept end in an error that says so. */
+static int no_dynamic_processes(const char *function, int line)
+{
+    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_OTHER,
+                                "**fail", "**fail %s",
+                                "ch4:lite does not support dynamic processes (MPI_Comm_spawn, "
+                                "MPI_Comm_connect, MPI_Comm_accept) yet");
+}
+
+int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
+{
+    return no_dynamic_processes(__func__, __LINE__);
+}
+
+int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
+                              uint64_t * remote_gpids)
+{
+    return no_dynamic_processes(__func__, __LINE__);
+}
+
+int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
+{
+    return no_dynamic_processes(__func__, __LINE__);
+}
+
+int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
+{
+    return no_dynamic_processes(__func__, __LINE__);
+}

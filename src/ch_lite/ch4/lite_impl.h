@@ -1,0 +1,180 @@
+/* The glue's own declarations: the functions behind the table in func_table.c, and what they share.
+ * The glue is the only code that includes MPICH headers; it knows the device by ch_lite.h alone.
+ *
+ * Threads: the host serialises by its VCI lock, and there is one VCI. Functions that the host calls from MPI calls take it; progress,
+ * completion and active-message handlers run with it held. */
+#ifndef LITE_IMPL_H_INCLUDED
+#define LITE_IMPL_H_INCLUDED
+
+#include <mpidimpl.h>
+#include "mpidch4r.h"
+#include "ch4_impl.h"
+#include "ch_lite/ch_lite.h"
+
+/* Later hosts keep the names and change meanings (4.1: context_offset becomes an attribute word of the same C type), so that this
+ * file would compile and be wrong. */
+#if MPICH_NUMVERSION < 40000000 || MPICH_NUMVERSION >= 40100000
+#error "this glue is for MPICH 4.0.x"
+#endif
+
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+#error "ch4:lite cannot share any-source receives with a shared memory module: configure --without-ch4-shmmods"
+#endif
+
+#define MPIDI_LITE_REQUEST(req) ((req)->dev.ch4.netmod.lite)
+#define MPIDI_LITE_AV(av)       ((av)->netmod.lite)
+
+/* The one VCI. */
+#define MPIDI_LITE_VCI 0
+
+/* The largest active message that the host is told to send without its own rendezvous. The lane takes any size; this bounds what
+ * a peer may push at us unasked. At most MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE (69632). */
+#define MPIDI_LITE_AM_EAGER_BYTES (16 * 1024)
+
+/* ---- errors (lite_progress.c) ---- */
+
+/* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error(). `peer` is the world rank
+ * concerned, or -1. */
+int MPIDI_LITE_error(int code, int peer, const char *function, int line);
+
+/* As MPIR_ERR_CHECK: leaves by fn_fail when `code_` is a LITE_ERR_*. */
+#define MPIDI_LITE_CHECK(code_, peer_)                                              \
+    do {                                                                            \
+        if (unlikely((code_) < 0)) {                                                \
+            mpi_errno = MPIDI_LITE_error((code_), (peer_), __func__, __LINE__);     \
+            goto fn_fail;                                                           \
+        }                                                                           \
+    } while (0)
+
+/* ---- receives (lite_recv.c) ---- */
+
+/* Finishes a matched receive: unpacks a bounce buffer, fills the MPI status, lets go of buffer and datatype. Does not complete `rreq`. */
+void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status);
+
+/* Finishes a send: frees the packed copy. Does not complete `sreq`. */
+void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status);
+
+/* The world rank that `av` stands for; -1 for MPI_ANY_SOURCE, for which the host passes no address. */
+static inline int MPIDI_LITE_peer(const MPIDI_av_entry_t * av)
+{
+    return av ? MPIDI_LITE_AV(av).peer : -1;
+}
+
+/* What a receive or probe asks for, in the device's words. */
+static inline lite_envelope MPIDI_LITE_recv_envelope(int source, int tag, const MPIR_Comm * comm,
+                                                     int context_offset)
+{
+    lite_envelope envelope = {
+        .context = (uint32_t) (comm->recvcontext_id + context_offset),
+        .source = source == MPI_ANY_SOURCE ? LITE_ANY_SOURCE : source,
+        .tag = tag == MPI_ANY_TAG ? LITE_ANY_TAG : tag
+    };
+    return envelope;
+}
+
+/* ---- active messages (lite_am.c) ---- */
+
+/* Receives what the device delivers; given to lite_am_set_callback. */
+void MPIDI_LITE_am_deliver(int peer, uint32_t handler, const void *header, size_t header_bytes,
+                           const void *data, size_t data_bytes, void *arg);
+
+/* One active message under way: what is due when the device has sent it. */
+typedef struct MPIDI_LITE_am_send {
+    MPIR_Request *sreq;
+    int handler;
+    void *packed;               /* copy of non-contiguous data, or NULL */
+} MPIDI_LITE_am_send_t;
+
+void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t * send);
+
+/* A completion's cookie is the MPIR_Request of a native operation or, told apart by the lowest bit, an MPIDI_LITE_am_send_t. */
+static inline void *MPIDI_LITE_am_cookie(MPIDI_LITE_am_send_t * send)
+{
+    return (char *) send + 1;
+}
+
+static inline MPIDI_LITE_am_send_t *MPIDI_LITE_cookie_am(void *cookie)
+{
+    return ((uintptr_t) cookie & 1) ? (MPIDI_LITE_am_send_t *) ((char *) cookie - 1) : NULL;
+}
+
+/* ---- completion (lite_progress.c) ---- */
+
+/* Completes everything that the device has finished. VCI lock held. Errors of native operations go to their requests; the returned MPI
+ * error is that of an active message, which has none. */
+int MPIDI_LITE_drain_completions(void);
+
+/* ---- the table's entries; contracts are those of src/mpid/ch4/ch4_api.txt ---- */
+
+int MPIDI_LITE_init_local(int *tag_bits);
+int MPIDI_LITE_init_world(void);
+int MPIDI_LITE_post_init(void);
+int MPIDI_LITE_mpi_finalize_hook(void);
+int MPIDI_LITE_progress(int vci, int blocking);
+
+int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                         MPIR_Request ** request);
+int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                          MPIR_Request ** request, MPIR_Errflag_t * errflag);
+int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                          MPIR_Request ** request);
+int MPIDI_LITE_mpi_cancel_send(MPIR_Request * sreq);
+
+int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                         MPIR_Request ** request, MPIR_Request * partner);
+int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message);
+int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq);
+
+int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm * comm, int context_offset,
+                          MPIDI_av_entry_t * av, int *flag, MPI_Status * status);
+int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm * comm, int context_offset,
+                           MPIDI_av_entry_t * av, int *flag, MPIR_Request ** message,
+                           MPI_Status * status);
+
+int MPIDI_LITE_am_send_hdr(int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr,
+                           MPI_Aint am_hdr_sz, int src_vci, int dst_vci);
+int MPIDI_LITE_am_send_hdr_reply(MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr,
+                                 MPI_Aint am_hdr_sz, int src_vci, int dst_vci);
+int MPIDI_LITE_am_isend(int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr,
+                        MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
+                        MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq);
+int MPIDI_LITE_am_isend_reply(MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr,
+                              MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
+                              MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq);
+MPIDIG_recv_data_copy_cb MPIDI_LITE_am_get_data_copy_cb(uint32_t attr);
+MPI_Aint MPIDI_LITE_am_hdr_max_sz(void);
+MPI_Aint MPIDI_LITE_am_eager_limit(void);
+MPI_Aint MPIDI_LITE_am_eager_buf_limit(void);
+bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data,
+                               MPI_Aint count, MPI_Datatype datatype, MPIR_Request * sreq);
+void MPIDI_LITE_am_request_init(MPIR_Request * req);
+void MPIDI_LITE_am_request_finalize(MPIR_Request * req);
+
+int MPIDI_LITE_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info);
+int MPIDI_LITE_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid, bool is_remote);
+int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm * comm);
+int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids);
+int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
+                              uint64_t * remote_gpids);
+int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout);
+int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout);
+
+int MPIDI_LITE_comm_hook(MPIR_Comm * comm);
+int MPIDI_LITE_type_hook(MPIR_Datatype * type);
+int MPIDI_LITE_op_hook(MPIR_Op * op);
+int MPIDI_LITE_win_hook(MPIR_Win * win);
+int MPIDI_LITE_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size);
+int MPIDI_LITE_win_detach_hook(MPIR_Win * win, const void *base);
+
+int MPIDI_LITE_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
+                              MPI_Datatype datatype, int dest, int tag, MPIR_Comm * comm,
+                              MPIR_Info * info, MPIDI_av_entry_t * av, MPIR_Request ** request);
+int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype,
+                              int source, int tag, MPIR_Comm * comm, MPIR_Info * info,
+                              MPIDI_av_entry_t * av, MPIR_Request ** request);
+
+#endif /* LITE_IMPL_H_INCLUDED */

@@ -1,0 +1,66 @@
+/* What the host's own headers must know about the module: the types that it embeds in its objects, and the exit hook.
+ * Included by mpidpre.h, that is by every file of libmpi: a change here recompiles all of it. */
+#ifndef LITE_PRE_H_INCLUDED
+#define LITE_PRE_H_INCLUDED
+
+#include "ch_lite/ch_lite.h"
+
+/* ---- the exit hook ----
+ * Asynchronous progress is armed when a thread leaves MPI, and only if something is outstanding then. Every generated binding
+ * (src/binding/c) ends in MPIR_FUNC_TERSE_EXIT, and nothing else uses it, so that macro is the place: a load and a branch.
+ * Before MPI_Init and after MPI_Finalize lite_hot is all zero, so the hook does nothing.
+ * mpiimpl.h includes this file before mpir_func.h, hence the include: its guard then keeps our definition. */
+#include "mpir_func.h"
+
+#undef MPIR_FUNC_TERSE_EXIT
+#ifdef MPIR_FUNC_EXIT_
+/* --enable-g=log: say so, then leave */
+#define MPIR_FUNC_TERSE_EXIT              do { MPIR_FUNC_EXIT_(TERSE); lite_host_exit(); } while (0)
+#else
+#define MPIR_FUNC_TERSE_EXIT              lite_host_exit()
+#endif
+
+/* ---- what we keep in the host's objects ---- */
+
+/* A native send or receive. Valid while the request is pending; `message` only from a matched probe to its receive. */
+typedef struct {
+    lite_request *request;      /* to cancel by; NULL once complete */
+    lite_message *message;
+    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address */
+    void *buffer;               /* receive with a bounce buffer: where it is unpacked to, */
+    MPI_Aint count;             /* and as what (we hold a reference to the datatype) */
+    MPI_Datatype datatype;
+} MPIDI_LITE_request_t;
+
+/* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once
+ * (see MPIDI_LITE_am_send_t), so their state cannot be kept in it. */
+typedef struct {
+    int unused;
+} MPIDI_LITE_am_request_t;
+
+/* A process as we address it. */
+typedef struct {
+    int peer;                   /* rank in MPI_COMM_WORLD */
+} MPIDI_LITE_addr_t;
+
+typedef struct {
+    int unused;
+} MPIDI_LITE_comm_t;
+
+typedef struct {
+    int unused;
+} MPIDI_LITE_dt_t;
+
+typedef struct {
+    int unused;
+} MPIDI_LITE_op_t;
+
+typedef struct {
+    int unused;
+} MPIDI_LITE_win_t;
+
+typedef struct {
+    int unused;
+} MPIDI_LITE_part_t;
+
+#endif /* LITE_PRE_H_INCLUDED */

@@ -1,0 +1,88 @@
+/* Progress and completion: lets the device work, then turns what it finished into completed MPI requests. Here, in ordinary context and
+ * under the host's lock, is the only place where that is done: a signal handler or helper thread never touches an MPIR_Request.
+ * Also: the device's error codes as MPI errors. */
+#include "lite_impl.h"
+
+int MPIDI_LITE_error(int code, int peer, const char *function, int line)
+{
+    const char *text = lite_last_error();
+
+    switch (code) {
+        case LITE_ERR_TRUNCATE:
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPI_ERR_TRUNCATE, "**truncate", NULL);
+        case LITE_ERR_PEER_LOST:
+            if (peer < 0)
+                return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                            MPIX_ERR_PROC_FAILED, "**fail", "**fail %s", text);
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPIX_ERR_PROC_FAILED, "**comm_fail", "**comm_fail %d %s",
+                                        peer, text);
+        case LITE_ERR_NOMEM:
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPI_ERR_NO_MEM, "**nomem", NULL);
+        case LITE_ERR_ARG:
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPI_ERR_ARG, "**fail", "**fail %s", text);
+        default:
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPI_ERR_OTHER, "**fail", "**fail %s", text);
+    }
+}
+
+int MPIDI_LITE_drain_completions(void)
+{
+    int mpi_errno = MPI_SUCCESS;
+    lite_request *lite;
+
+    while ((lite = lite_next_completion()) != NULL) {
+        lite_status status;
+        void *cookie = lite_request_cookie(lite);
+        const int is_send = lite_request_is_send(lite);
+        MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(cookie);
+
+        lite_request_status(lite, &status);
+        /* first: what follows may start the next operation */
+        lite_request_free(lite);
+
+        if (am != NULL) {
+            /* The host's callback cannot take an error, and the answer to this message will never come: so the call that polls now,
+             * which may be waiting for that answer, has to fail. */
+            if (unlikely(status.error < 0))
+                mpi_errno = MPIDI_LITE_error(status.error, status.peer, __func__, __LINE__);
+            MPIDI_LITE_am_send_done(am);
+        } else {
+            MPIR_Request *req = cookie;
+            if (is_send)
+                MPIDI_LITE_send_done(req, &status);
+            else
+                MPIDI_LITE_recv_done(req, &status);
+            MPIDIU_request_complete(req);
+        }
+    }
+    return mpi_errno;
+}
+
+/* Called with the VCI lock held. `blocking` is never set by this host; how to wait is the device's matter, which counts the polls
+ * between two exits from MPI. */
+int MPIDI_LITE_progress(int vci, int blocking)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIR_FUNC_ENTER;
+
+    if (vci == MPIDI_LITE_VCI) {
+        const int waiting = lite_progress();
+        if (waiting != 0) {
+            mpi_errno = MPIDI_LITE_drain_completions();
+            MPIR_ERR_CHECK(mpi_errno);
+        }
+        MPIDI_LITE_CHECK(waiting, -1);
+    }
+
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

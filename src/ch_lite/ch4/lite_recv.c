@@ -1,0 +1,197 @@
+/* Native receives: posting, matched receives, cancelling, and what follows when the data is there. */
+#include "lite_impl.h"
+
+/* Where the device is to put the data, and how much of it: the user's memory if that is contiguous, else a bounce buffer. Fills the
+ * request's fields. The bounce buffer is allocated now, at posting time, as a handler may complete the receive. */
+static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Datatype datatype,
+                          void **data, size_t * bytes)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int dt_contig;
+    size_t data_sz;
+    MPI_Aint dt_true_lb;
+    MPIR_Datatype *dt_ptr;
+
+    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
+
+    MPIDI_LITE_REQUEST(rreq).bounce = NULL;
+    *data = MPIR_get_contig_ptr(buf, dt_true_lb);
+    *bytes = data_sz;
+    if (!dt_contig && data_sz > 0) {
+        void *bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
+        MPIR_ERR_CHKANDJUMP(bounce == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+        MPIDI_LITE_REQUEST(rreq).bounce = bounce;
+        MPIDI_LITE_REQUEST(rreq).buffer = buf;
+        MPIDI_LITE_REQUEST(rreq).count = count;
+        MPIDI_LITE_REQUEST(rreq).datatype = datatype;
+        /* the user may free the type while the receive is pending */
+        MPIR_Datatype_ptr_add_ref(dt_ptr);
+        *data = bounce;
+    }
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+static void release_buffer(MPIR_Request * rreq)
+{
+    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL) {
+        MPL_free(MPIDI_LITE_REQUEST(rreq).bounce);
+        MPIDI_LITE_REQUEST(rreq).bounce = NULL;
+        MPIR_Datatype_release_if_not_builtin(MPIDI_LITE_REQUEST(rreq).datatype);
+    }
+    MPIDI_LITE_REQUEST(rreq).request = NULL;
+}
+
+void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
+{
+    const MPI_Aint bytes = (MPI_Aint) status->bytes;
+
+    rreq->status.MPI_SOURCE = status->source;
+    /* with the error bits: MPIC_Recv and its kin look for them there and take them out */
+    rreq->status.MPI_TAG = status->tag;
+    MPIR_STATUS_SET_COUNT(rreq->status, bytes);
+
+    if (unlikely(status->error < 0))
+        rreq->status.MPI_ERROR = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
+    else
+        rreq->status.MPI_ERROR = MPI_SUCCESS;
+
+    /* a truncated message still delivers what fits, as it does without a derived datatype */
+    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && bytes > 0 &&
+        (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
+        MPI_Aint unpacked = 0;
+        int mpi_errno = MPIR_Typerep_unpack(MPIDI_LITE_REQUEST(rreq).bounce, bytes,
+                                            MPIDI_LITE_REQUEST(rreq).buffer,
+                                            MPIDI_LITE_REQUEST(rreq).count,
+                                            MPIDI_LITE_REQUEST(rreq).datatype, 0, &unpacked);
+        if (rreq->status.MPI_ERROR == MPI_SUCCESS) {
+            if (unlikely(mpi_errno != MPI_SUCCESS))
+                rreq->status.MPI_ERROR = mpi_errno;
+            else if (unlikely(unpacked != bytes))
+                /* the message ends inside of a basic element of the type */
+                MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
+        }
+    }
+    release_buffer(rreq);
+}
+
+int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                         MPIR_Request ** request, MPIR_Request * partner)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *rreq = *request;
+    bool have_buffer = false;
+    void *data;
+    size_t bytes;
+    lite_request *lite = NULL;
+    lite_status status;
+    int code;
+
+    MPIR_FUNC_ENTER;
+    MPIR_Assert(partner == NULL);       /* shared memory modules are refused by configure */
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    const int peer = MPIDI_LITE_peer(av);
+    const lite_envelope envelope = MPIDI_LITE_recv_envelope(rank, tag, comm, context_offset);
+
+    if (rreq == NULL) {
+        rreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, MPIDI_LITE_VCI, 1);
+        MPIR_ERR_CHKANDSTMT(rreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+    }
+
+    mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes);
+    MPIR_ERR_CHECK(mpi_errno);
+    have_buffer = true;
+
+    code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
+    MPIDI_LITE_CHECK(code, peer);
+
+    if (code == LITE_PENDING) {
+        MPIR_Request_add_ref(rreq);     /* ours, until it completes */
+        MPIDI_LITE_REQUEST(rreq).request = lite;
+        /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose
+         * error handler a late error belongs to. */
+        if (rreq->comm == NULL) {
+            rreq->comm = comm;
+            MPIR_Comm_add_ref(comm);
+        }
+    } else {
+        MPIDI_LITE_recv_done(rreq, &status);
+        MPIR_cc_set(&rreq->cc, 0);
+    }
+    *request = rreq;
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    if (have_buffer)
+        release_buffer(rreq);
+    if (rreq != NULL && *request == NULL)
+        MPIDI_CH4_REQUEST_FREE(rreq);
+    goto fn_exit;
+}
+
+/* `message` came from improbe with two references, the user's and ours, and becomes the receive's request. */
+int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message)
+{
+    int mpi_errno = MPI_SUCCESS;
+    void *data;
+    size_t bytes;
+    lite_request *lite = NULL;
+    lite_status status;
+    int code;
+
+    MPIR_FUNC_ENTER;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    mpi_errno = prepare_buffer(message, buf, count, datatype, &data, &bytes);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    code = lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status, &lite);
+    MPIDI_LITE_REQUEST(message).message = NULL;
+    if (code == LITE_PENDING) {
+        MPIDI_LITE_REQUEST(message).request = lite;
+    } else {
+        if (unlikely(code < 0)) {
+            /* The message is gone. The request is already the user's, so the error is reported where he waits for it. */
+            status.error = code;
+            status.source = message->status.MPI_SOURCE;
+            status.tag = message->status.MPI_TAG;
+            status.peer = -1;
+            status.bytes = 0;
+        }
+        MPIDI_LITE_recv_done(message, &status);
+        MPIDIU_request_complete(message);
+    }
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* The caller holds the VCI lock (MPIDI_cancel_recv_safe). */
+int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq)
+{
+    MPIR_FUNC_ENTER;
+
+    /* Cancelling one that has been matched does nothing: it completes as usual, maybe it already waits to be drained. */
+    if (!MPIR_Request_is_complete(rreq) && MPIDI_LITE_REQUEST(rreq).request != NULL &&
+        lite_cancel_recv(MPIDI_LITE_REQUEST(rreq).request) == 1) {
+        release_buffer(rreq);
+        MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
+        MPIR_STATUS_SET_COUNT(rreq->status, 0);
+        MPIDIU_request_complete(rreq);
+    }
+
+    MPIR_FUNC_EXIT;
+    return MPI_SUCCESS;
+}

@@ -1,0 +1,143 @@
+/* Native sends: MPI buffers, datatypes and error flags on one side, lite_isend on the other. */
+#include "lite_impl.h"
+
+/* Sends to the process of `av`. On success *request is a pending or a completed request; a given *request is used, as the host's
+ * work queues want it. VCI lock held. */
+static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
+                   MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
+                   MPIR_Request ** request, unsigned flags)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *sreq = *request;
+    void *packed = NULL;
+    lite_request *lite = NULL;
+    int dt_contig, code;
+    size_t data_sz;
+    MPI_Aint dt_true_lb;
+    MPIR_Datatype *dt_ptr;
+
+    const int peer = MPIDI_LITE_peer(av);
+    const lite_envelope envelope = {
+        .context = (uint32_t) (comm->context_id + context_offset),
+        .source = comm->rank,
+        .tag = tag
+    };
+
+    MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
+
+    const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
+    if (!dt_contig && data_sz > 0) {
+        MPI_Aint packed_bytes;
+        packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
+        MPIR_ERR_CHKANDJUMP(packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+        mpi_errno = MPIR_Typerep_pack(buf, count, datatype, 0, packed, data_sz, &packed_bytes);
+        MPIR_ERR_CHECK(mpi_errno);
+        MPIR_Assert(packed_bytes == (MPI_Aint) data_sz);
+        data = packed;
+    }
+
+    /* The device takes the cookie with the call, so the request must exist before we know whether the send will be pending. */
+    if (sreq == NULL) {
+        sreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, MPIDI_LITE_VCI, 1);
+        MPIR_ERR_CHKANDSTMT(sreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+    }
+
+    code = lite_isend(data, data_sz, peer, &envelope, flags, sreq, &lite);
+    MPIDI_LITE_CHECK(code, peer);
+
+    if (code == LITE_PENDING) {
+        MPIR_Request_add_ref(sreq);     /* ours, until it completes */
+        MPIDI_LITE_REQUEST(sreq).request = lite;
+        MPIDI_LITE_REQUEST(sreq).bounce = packed;
+        /* an error that shows up later belongs to this communicator's error handler */
+        if (sreq->comm == NULL) {
+            sreq->comm = comm;
+            MPIR_Comm_add_ref(comm);
+        }
+    } else {
+        MPIR_cc_set(&sreq->cc, 0);
+        MPL_free(packed);
+    }
+    *request = sreq;
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    MPL_free(packed);
+    if (sreq != NULL && *request == NULL)
+        MPIDI_CH4_REQUEST_FREE(sreq);
+    goto fn_exit;
+}
+
+void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
+{
+    MPL_free(MPIDI_LITE_REQUEST(sreq).bounce);
+    MPIDI_LITE_REQUEST(sreq).bounce = NULL;
+    MPIDI_LITE_REQUEST(sreq).request = NULL;
+    if (unlikely(status->error < 0))
+        sreq->status.MPI_ERROR = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
+}
+
+int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                         MPIR_Request ** request)
+{
+    int mpi_errno;
+    MPIR_FUNC_ENTER;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, 0);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+}
+
+int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                          MPIR_Request ** request)
+{
+    int mpi_errno;
+    MPIR_FUNC_ENTER;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, LITE_SEND_SYNC);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+}
+
+/* A collective tells its failure to the other side in two bits of the tag. They are outside of matching (see init_local), and the
+ * receiver finds them in status.MPI_TAG. */
+int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+                          MPIR_Request ** request, MPIR_Errflag_t * errflag)
+{
+    int mpi_errno;
+    MPIR_FUNC_ENTER;
+
+    switch (*errflag) {
+        case MPIR_ERR_NONE:
+            break;
+        case MPIR_ERR_PROC_FAILED:
+            MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+            break;
+        default:
+            MPIR_TAG_SET_ERROR_BIT(tag);
+    }
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, 0);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+}
+
+/* MPI allows a send to be uncancellable (4.0, 3.8.4: "either the cancellation succeeds or the send succeeds"), and cancelling one
+ * that is on its way would need the receiver's consent. */
+int MPIDI_LITE_mpi_cancel_send(MPIR_Request * sreq)
+{
+    return MPI_SUCCESS;
+}

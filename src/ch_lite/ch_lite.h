@@ -1,0 +1,160 @@
+/* The C API of the channel device: what a host (MPICH's ch4 glue, the test programs) calls.
+ * MPI semantics without MPI types: matching, short, eager and rendezvous protocols, active messages.
+ * Implemented by device.cpp; everything below reaches the wire only through channel.h.
+ *
+ * Threads: calls are serialised by the caller (ch4 holds its VCI lock); the SIGIO handler and the helper thread of the `thread`
+ * controller run beside them and are kept out by the engine's progress gate. Unless said otherwise a call is ordinary context
+ * only (never from a signal handler) and may allocate. No callback of the host is ever invoked from the handler or the helper
+ * thread: the active-message callback and completions run in ordinary context, inside lite_progress() or the call itself.
+ * Errors: functions that can fail return a negative LITE_ERR_*; lite_last_error() then has the sentence for people.
+ * Source: MPI 4.0 chapter 3 (matching, truncation, synchronous mode, matched probe). */
+#ifndef CH_LITE_H_INCLUDED
+#define CH_LITE_H_INCLUDED
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum {
+    LITE_OK = 0,           /* done (see each call) */
+    LITE_PENDING = 1,      /* started; *request is set and completes later through lite_next_completion() */
+    LITE_ERR_ARG = -1,     /* a knob or an argument is bad */
+    LITE_ERR_NOMEM = -2,
+    LITE_ERR_TRUNCATE = -3,     /* the message was longer than the receive; the first bytes are delivered */
+    LITE_ERR_PEER_LOST = -4,    /* the connection broke, the peer died, or it could not be reached in time */
+    LITE_ERR_SYSTEM = -5,       /* a system call failed: errno is in the text */
+    LITE_ERR_CANCELLED = -6     /* the receive was cancelled */
+};
+
+#define LITE_ADDRESS_BYTES 256          /* an address blob: fixed size, copied by value through PMI */
+#define LITE_ANY_SOURCE (-1)
+#define LITE_ANY_TAG (-1)
+#define LITE_AM_HEADER_MAX 4096         /* bytes of a host's active-message header */
+
+/* What matching looks at. `source` is the sender's rank in the communicator, as the receiver will report it; it is not a peer.
+ * `context` tells communicators apart. Tags are non-negative; `tag` may carry bits that the host ignores when matching
+ * (lite_set_tag_ignore_bits) and that come back in lite_status.tag. */
+typedef struct lite_envelope {
+    uint32_t context;
+    int32_t source;             /* LITE_ANY_SOURCE in a receive or probe */
+    int32_t tag;                /* LITE_ANY_TAG in a receive or probe */
+} lite_envelope;
+
+typedef struct lite_status {
+    int error;                  /* LITE_OK or LITE_ERR_* */
+    int32_t source;             /* of the message, when one was matched */
+    int32_t tag;
+    int peer;                   /* world rank of the sender or of the lost peer; -1 unknown */
+    uint64_t bytes;             /* length of the message delivered (truncated: of what fitted) */
+} lite_status;
+
+typedef struct lite_request lite_request;       /* a send or receive under way, or a completed one not yet freed */
+typedef struct lite_message lite_message;       /* a matched message detached by lite_improbe */
+
+/* ---- start and end ---- */
+
+/* Reads the LITE_* knobs, opens the listener (bound to the chosen interface only) and writes this process's address blob
+ * (LITE_ADDRESS_BYTES, holds host, port and this process's share of the job secret: hand it out through PMI only).
+ * LITE_ERR_ARG: a knob does not parse; the text names the variable, its value and what is allowed. */
+int lite_init_local(void *address);
+
+/* Wires up: `table` holds `size` blobs of LITE_ADDRESS_BYTES, in rank order; must be the same on every rank.
+ * `local_ranks`: ranks on this host, oneself included (how to wait depends on it). `thread_multiple`: MPI_THREAD_MULTIPLE.
+ * Starts the controller (LITE_CONTROLLER) owned by the calling thread. No connection is made yet. */
+int lite_init_world(int rank, int size, const void *table, int local_ranks, int thread_multiple);
+
+/* Call when MPI_THREAD_MULTIPLE is learned later than init_world; idempotent. */
+void lite_set_thread_multiple(int on);
+
+/* First half of the end: blocks until everything queued has been taken by the kernel, or its peer is lost. The host then runs its own barrier. */
+int lite_finalize_flush(void);
+/* Second half: an EOF from a peer is now ordinary (call it after lite_finalize_flush and before the host's barrier). */
+void lite_finalize_quiesce(void);
+/* Last: disarms, stops the controller, closes, prints LITE_STATS if asked, frees all. */
+void lite_finalize_close(void);
+
+/* The sentence that belongs to the last LITE_ERR_* (or lost peer): names the thing and the cure. Never NULL. */
+const char *lite_last_error(void);
+
+/* Tag bits that never take part in matching (MPICH's error bits). Default 0. */
+void lite_set_tag_ignore_bits(uint32_t bits);
+
+/* ---- point to point; `peer` is a world rank; peer == own rank is a self send ---- */
+
+enum { LITE_SEND_SYNC = 1 /* complete only when matched (MPI_Ssend) */ };
+
+/* Sends `bytes` from `buffer`. LITE_OK: complete, the buffer may be reused, *request untouched. LITE_PENDING: *request is set;
+ * the buffer must stay. `cookie` comes back by lite_request_cookie. Never blocks. */
+int lite_isend(const void *buffer, size_t bytes, int peer, const lite_envelope *envelope, unsigned flags, void *cookie,
+               lite_request **request);
+
+/* Receives at most `bytes` into `buffer`. `peer` is the world rank that `envelope->source` stands for, or -1 for any source
+ * (used to poll first and to fail the receive when that peer is lost). LITE_OK: completed at once, *status is filled (its error
+ * may be LITE_ERR_TRUNCATE), *request untouched. LITE_PENDING: *request is set. */
+int lite_irecv(void *buffer, size_t bytes, int peer, const lite_envelope *envelope, void *cookie, lite_status *status,
+               lite_request **request);
+
+/* Cancels a pending receive. 1: it was still unmatched, is withdrawn and freed, and will NOT show up in lite_next_completion;
+ * 0: too late, it completes as usual. */
+int lite_cancel_recv(lite_request *request);
+
+/* Looks for an unexpected message (one engine poll included). Returns 1 and fills *status (bytes = full length), or 0, or LITE_ERR_*. */
+int lite_iprobe(int peer, const lite_envelope *envelope, lite_status *status);
+/* As lite_iprobe, and detaches the message: only lite_imrecv can receive it. It may still be arriving. */
+int lite_improbe(int peer, const lite_envelope *envelope, lite_status *status, lite_message **message);
+/* Receives a detached message; same results as lite_irecv. Consumes `message`. */
+int lite_imrecv(lite_message *message, void *buffer, size_t bytes, void *cookie, lite_status *status, lite_request **request);
+
+/* ---- completion ---- */
+
+/* Moves everything that can move, then delivers arrived active messages to the callback. Returns the number of completions
+ * waiting (0: none) or LITE_ERR_*. Called again and again while the host waits, it yields and then sleeps by the waiting policy
+ * (only when no lite_host_exit came in between: a lone MPI_Test never sleeps). */
+int lite_progress(void);
+
+/* The next completed request, or NULL. The caller reads status and cookie and then frees it. */
+lite_request *lite_next_completion(void);
+void *lite_request_cookie(const lite_request *request);
+void lite_request_status(const lite_request *request, lite_status *status);
+int lite_request_is_send(const lite_request *request);
+void lite_request_free(lite_request *request);
+
+/* ---- active messages of the host: ordered per peer, delivered whole, in ordinary context only ---- */
+
+/* `header` and `data` are valid during the call only, aligned to 16 bytes. The callback may send (p2p and active messages) and post receives,
+ * must not call lite_progress. */
+typedef void (*lite_am_callback) (int peer, uint32_t handler, const void *header, size_t header_bytes, const void *data,
+                                  size_t data_bytes, void *arg);
+void lite_am_set_callback(lite_am_callback callback, void *arg);
+
+/* Sends header (copied, at most LITE_AM_HEADER_MAX) and data (must stay until complete). Results as lite_isend; with data_bytes == 0 always
+ * LITE_OK or an error. */
+int lite_am_isend(int peer, uint32_t handler, const void *header, size_t header_bytes, const void *data, size_t data_bytes,
+                  void *cookie, lite_request **request);
+
+/* ---- asynchronous progress: when the application is outside MPI ---- */
+
+/* The state that the host's exit hook looks at on every return from MPI: reading it must cost a load and a branch.
+ * want_arm != 0: something is outstanding and signals are not armed yet. */
+typedef struct lite_hot_state {
+    volatile int want_arm;
+    volatile int polls_since_exit;      /* lite_progress calls since the application was last outside MPI */
+} lite_hot_state;
+extern lite_hot_state lite_hot;
+
+/* Called by the exit hook when lite_hot.want_arm is set: unblocks the signal for the owning thread (sigio); nothing otherwise. */
+void lite_host_exit_slow(void);
+static inline void lite_host_exit(void)
+{
+    lite_hot.polls_since_exit = 0;
+    if (__builtin_expect(lite_hot.want_arm, 0))
+        lite_host_exit_slow();
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,450 @@
+// The channel interface on the engine: channel messages, transfers and their ids, completion.
+// Control packets pass through; the engine's sinks for channel and transfer frames are here.
+#include "channel.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+#include "../mplite/engine.h"
+#include "../mplite/wait.h"
+#include "channel_state.h"
+
+namespace mplite {
+namespace {
+
+ChannelState* g_channel = nullptr;  // see channel_bind
+
+Engine& engine() { return *g_channel->engine; }
+
+// What an id stands for: the operation, if the id is live and of one of these kinds.
+ChannelOp* find(MPID_ChannelId id) { return id == 0 ? nullptr : g_channel->ops.find(id); }
+
+bool is_receive(const ChannelOp& op) { return op.kind == ChannelOpKind::kRecvChannel || op.kind == ChannelOpKind::kRecvTransfer; }
+
+ChannelOp* make_op(ChannelOpKind kind, int peer, void* buffer, std::size_t size) {
+  ChannelState& s = *g_channel;
+  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return nullptr;
+  ChannelOp* op = s.ops.take();
+  op->kind = kind;
+  op->peer = peer;
+  op->buffer = static_cast<std::uint8_t*>(buffer);
+  op->size = size;
+  if (is_receive(*op)) {
+    ChannelPeer& p = s.peers[peer];
+    op->next = p.receives;
+    if (op->next != nullptr) op->next->previous = op;
+    p.receives = op;
+  }
+  return op;
+}
+
+void free_op(ChannelOp* op) {
+  ChannelState& s = *g_channel;
+  if (is_receive(*op)) {
+    if (op->previous != nullptr)
+      op->previous->next = op->next;
+    else
+      s.peers[op->peer].receives = op->next;
+    if (op->next != nullptr) op->next->previous = op->previous;
+  }
+  s.ops.give(op);
+}
+
+void complete(ChannelOp* op, std::int64_t result) {
+  op->done = true;
+  op->result = result;
+  if (op->on_complete == nullptr) return;
+  auto* on_complete = op->on_complete;
+  void* arg = op->arg;
+  free_op(op);
+  on_complete(arg, result);
+}
+
+// ---- sinks: called by the engine, gate held, perhaps in the handler ----
+
+Verdict begin_channel(void*, int peer, const FrameHeader& header, Destination& destination) {
+  ChannelOp* op = g_channel->peers[peer].fifo_head;
+  if (op == nullptr) return header.offset == 0 ? Verdict::kPark : Verdict::kReject;
+  if (header.offset != op->arrived) return Verdict::kReject;  // pieces of one message come in order
+  if (header.offset < op->size) destination = {op->buffer + header.offset, op->size - header.offset};
+  return Verdict::kTake;
+}
+
+void end_channel(void*, int peer, const FrameHeader& header) {
+  ChannelPeer& p = g_channel->peers[peer];
+  ChannelOp* op = p.fifo_head;
+  op->arrived += header.length;
+  if (op->arrived < header.total) return;
+  p.fifo_head = op->fifo_next;
+  if (p.fifo_head == nullptr) p.fifo_tail = nullptr;
+  complete(op, static_cast<std::int64_t>(header.total));
+}
+
+Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& destination) {
+  ChannelOp* op = find(header.id);
+  if (op == nullptr) return Verdict::kTake;  // withdrawn, or finished: read and thrown away
+  if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
+  if (!op->started) return Verdict::kPark;  // created, and its buffer is not known yet
+  if (header.offset < op->size) destination = {op->buffer + header.offset, op->size - header.offset};
+  return Verdict::kTake;
+}
+
+void end_transfer(void*, int, const FrameHeader& header) {
+  ChannelOp* op = find(header.id);
+  if (op == nullptr || op->done) return;
+  op->arrived += header.length;
+  if (op->arrived >= header.total) complete(op, static_cast<std::int64_t>(header.total));
+}
+
+void on_lost(void*, int peer, int error) {
+  ChannelState& s = *g_channel;
+  ChannelPeer& p = s.peers[peer];
+  p.fifo_head = p.fifo_tail = nullptr;
+  while (p.receives != nullptr) {
+    ChannelOp* op = p.receives;
+    // Without a callback the operation stays for its owner to find; off the list, so that this loop ends.
+    p.receives = op->next;
+    if (op->next != nullptr) op->next->previous = nullptr;
+    op->next = op->previous = nullptr;
+    if (op->on_complete == nullptr) {
+      op->kind = ChannelOpKind::kOrphan;
+      op->done = true;
+      op->result = -error;
+    } else {
+      op->kind = ChannelOpKind::kOrphan;
+      complete(op, -error);
+    }
+  }
+  if (s.lost != nullptr) s.lost(s.lost_arg, peer, error);
+}
+
+void on_sent(void* arg, int error) { complete(static_cast<ChannelOp*>(arg), -error); }
+
+// ---- shared by the calls ----
+
+int start_send(const void* buf, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out) {
+  *out = 0;
+  ChannelState& s = *g_channel;
+  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return -ENOBUFS;
+  SendOp* send = nullptr;
+  const int rc = engine().send(dest, kind, id, buf, size, send);
+  if (rc < 0 || send == nullptr) return rc;
+  ChannelOp* op = make_op(kind == FrameKind::kChannel ? ChannelOpKind::kSendChannel : ChannelOpKind::kSendTransfer, dest, nullptr, size);
+  engine().on_done(send, on_sent, op);
+  *out = op->pool_handle;
+  return 0;
+}
+
+// 1 done, 0 not yet, -errno failed and gone. `keep`: a well-ended operation stays for the call that fetches its length.
+int test(MPID_ChannelId id, bool keep) {
+  if (id == 0) return 1;
+  ChannelOp* op = find(id);
+  if (op == nullptr) return -EINVAL;
+  if (!op->done) {
+    engine().poll();
+    op = find(id);
+    if (op == nullptr) return -EINVAL;
+    if (!op->done) return 0;
+  }
+  const std::int64_t result = op->result;
+  if (result < 0 || !keep) free_op(op);
+  return result < 0 ? static_cast<int>(result) : 1;
+}
+
+// Polls, lets the layer above act on what came (or no peer could get through to us), and waits by the policy.
+void wait_step(std::int64_t started_ns) {
+  ChannelState& s = *g_channel;
+  engine().refill();
+  if (s.progress != nullptr)
+    s.progress(s.progress_arg);
+  else
+    engine().poll();
+  const WaitStep step = decide(s.wait_policy, engine().net().now_ns() - started_ns);
+  if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
+}
+
+std::int64_t wait_for(MPID_ChannelId id) {
+  if (id == 0) return 0;
+  const std::int64_t started = engine().net().now_ns();
+  for (;;) {
+    ChannelOp* op = find(id);
+    if (op == nullptr) return -EINVAL;
+    if (op->done) {
+      const std::int64_t result = op->result;
+      free_op(op);
+      return result;
+    }
+    wait_step(started);
+  }
+}
+
+}  // namespace
+
+ChannelState::ChannelState(Engine& e) : engine(&e), wait_policy(choose_wait_policy(1, 1, -1, false)) {
+  peers = new (std::nothrow) ChannelPeer[static_cast<std::size_t>(e.size())];
+  ops.reserve(64);
+  e.set_sink(FrameKind::kChannel, {this, begin_channel, end_channel});
+  e.set_sink(FrameKind::kTransfer, {this, begin_transfer, end_transfer});
+  e.set_lost(on_lost, this);
+}
+
+ChannelState::~ChannelState() { delete[] peers; }
+
+void channel_bind(ChannelState* state) { g_channel = state; }
+ChannelState* channel_bound() { return g_channel; }
+Gate& channel_gate() { return engine().gate(); }
+Counters& channel_counters() { return engine().counters(); }
+
+}  // namespace mplite
+
+using namespace mplite;
+
+// ---- the five ----
+
+int MPID_ControlMsgAvail(void) {
+  Hold hold(engine().gate());
+  if (engine().control_ready()) return 1;
+  engine().poll();
+  return engine().control_ready() ? 1 : 0;
+}
+
+int MPID_RecvAnyControl(void* pkt, int size, int* from) {
+  Hold hold(engine().gate());
+  if (!engine().control_ready()) {
+    // Not through wait_step: the progress function would take the packet that is waited for.
+    const std::int64_t started = engine().net().now_ns();
+    while (engine().poll(), !engine().control_ready()) {
+      engine().refill();
+      const WaitStep step = decide(g_channel->wait_policy, engine().net().now_ns() - started);
+      if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
+    }
+  }
+  return static_cast<int>(engine().take_control(pkt, static_cast<std::uint32_t>(size), *from));
+}
+
+int MPID_SendControl(const void* pkt, int size, int dest) {
+  Hold hold(engine().gate());
+  const iovec part = {const_cast<void*>(pkt), static_cast<std::size_t>(size)};
+  return engine().send_control(dest, &part, 1);
+}
+
+int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes, int dest) {
+  Hold hold(engine().gate());
+  const iovec parts[2] = {{const_cast<void*>(pkt), static_cast<std::size_t>(size)},
+                          {const_cast<void*>(data), static_cast<std::size_t>(bytes)}};
+  return engine().send_control(dest, parts, bytes > 0 ? 2 : 1);
+}
+
+int64_t MPID_RecvFromChannel(void* buf, size_t maxsize, int from) {
+  Hold hold(engine().gate());
+  MPID_ChannelId id = 0;
+  const int rc = MPID_IRecvFromChannel(buf, maxsize, from, &id);
+  return rc < 0 ? rc : wait_for(id);
+}
+
+int MPID_SendChannel(const void* buf, size_t size, int dest) {
+  Hold hold(engine().gate());
+  SendOp* op = nullptr;
+  const int rc = engine().send(dest, FrameKind::kChannel, 0, buf, size, op);
+  if (rc < 0 || op == nullptr) return rc;
+  if (engine().keep_copy(op)) {
+    engine().release(op);
+    return 0;
+  }
+  // The bounded memory for such copies is full: wait for the kernel, acting on what comes in meanwhile.
+  ChannelOp* waiting = make_op(ChannelOpKind::kSendChannel, dest, nullptr, size);
+  if (waiting == nullptr) return -ENOBUFS;
+  engine().on_done(op, on_sent, waiting);
+  return static_cast<int>(wait_for(waiting->pool_handle));
+}
+
+// ---- non-blocking ----
+
+int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) {
+  Hold hold(engine().gate());
+  return start_send(buf, size, dest, FrameKind::kChannel, 0, id);
+}
+
+int MPID_WSendChannel(MPID_ChannelId id) {
+  Hold hold(engine().gate());
+  return static_cast<int>(wait_for(id));
+}
+
+int MPID_TSendChannel(MPID_ChannelId id) {
+  Hold hold(engine().gate());
+  return test(id, false);
+}
+
+int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) {
+  Hold hold(engine().gate());
+  *id = 0;
+  if (const int error = engine().peer_error(from); error != 0) return -error;
+  ChannelOp* op = make_op(ChannelOpKind::kRecvChannel, from, buf, maxsize);
+  if (op == nullptr) return -ENOBUFS;
+  ChannelPeer& p = g_channel->peers[from];
+  (p.fifo_tail != nullptr ? p.fifo_tail->fifo_next : p.fifo_head) = op;
+  p.fifo_tail = op;
+  *id = op->pool_handle;
+  engine().unpark(from);
+  return 0;
+}
+
+int64_t MPID_WRecvFromChannel(MPID_ChannelId id) {
+  Hold hold(engine().gate());
+  return wait_for(id);
+}
+
+int MPID_RecvStatus(MPID_ChannelId id) {
+  Hold hold(engine().gate());
+  return test(id, true);
+}
+
+// ---- transfers ----
+
+void MPID_CreateSendTransfer(const void*, size_t, int, MPID_TransferId* id) { *id = 0; }
+
+int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId* id) {
+  Hold hold(engine().gate());
+  *id = 0;
+  if (const int error = engine().peer_error(partner); error != 0) return -error;
+  ChannelOp* op = make_op(ChannelOpKind::kRecvTransfer, partner, buf, size);
+  if (op == nullptr) return -ENOBUFS;
+  *id = op->pool_handle;
+  return 0;
+}
+
+int MPID_StartNBRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
+  Hold hold(engine().gate());
+  *rid = 0;
+  ChannelOp* op = find(id);
+  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan) || op->peer != partner) return -EINVAL;
+  op->buffer = static_cast<std::uint8_t*>(buf);
+  op->size = size;
+  op->started = true;
+  *rid = id;
+  engine().unpark(partner);
+  return 0;
+}
+
+int MPID_TestNBRecvTransfer(MPID_ChannelId rid) {
+  Hold hold(engine().gate());
+  return test(rid, true);
+}
+
+int64_t MPID_EndNBRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
+  Hold hold(engine().gate());
+  return wait_for(id);
+}
+
+int MPID_StartRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
+  return MPID_StartNBRecvTransfer(buf, size, partner, id, rid);
+}
+
+int MPID_TestRecvTransfer(MPID_ChannelId rid) { return MPID_TestNBRecvTransfer(rid); }
+
+int64_t MPID_EndRecvTransfer(void*, size_t, int, MPID_TransferId id, MPID_ChannelId rid) { return MPID_EndNBRecvTransfer(id, rid); }
+
+int64_t MPID_RecvTransfer(void* buf, size_t size, int partner, MPID_TransferId id) {
+  Hold hold(engine().gate());
+  MPID_ChannelId rid = 0;
+  const int rc = MPID_StartNBRecvTransfer(buf, size, partner, id, &rid);
+  return rc < 0 ? rc : wait_for(rid);
+}
+
+int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  Hold hold(engine().gate());
+  return start_send(buf, size, partner, FrameKind::kTransfer, id, sid);
+}
+
+int MPID_TestNBSendTransfer(MPID_ChannelId sid) { return MPID_TSendChannel(sid); }
+
+int MPID_EndNBSendTransfer(MPID_TransferId, MPID_ChannelId sid) { return MPID_WSendChannel(sid); }
+
+int MPID_StartSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  return MPID_StartNBSendTransfer(buf, size, partner, id, sid);
+}
+
+int MPID_TestSendTransfer(MPID_ChannelId sid) { return MPID_TSendChannel(sid); }
+
+int MPID_EndSendTransfer(const void*, size_t, int, MPID_TransferId, MPID_ChannelId sid) { return MPID_WSendChannel(sid); }
+
+int MPID_SendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id) {
+  Hold hold(engine().gate());
+  MPID_ChannelId sid = 0;
+  const int rc = MPID_StartNBSendTransfer(buf, size, partner, id, &sid);
+  return rc < 0 ? rc : static_cast<int>(wait_for(sid));
+}
+
+void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
+  Hold hold(engine().gate());
+  ChannelOp* op = find(id);
+  if (op == nullptr) return;
+  const int peer = op->peer;
+  const bool parked = op->kind == ChannelOpKind::kRecvTransfer && !op->started;
+  engine().abandon(peer, FrameKind::kTransfer, id);
+  free_op(op);
+  if (parked) engine().unpark(peer);
+}
+
+// ---- extensions ----
+
+void MPID_OnComplete(MPID_ChannelId id, void (*done)(void* arg, int64_t result), void* arg) {
+  Hold hold(engine().gate());
+  ChannelOp* op = find(id);
+  if (op == nullptr) return done(arg, -EINVAL);
+  op->on_complete = done;
+  op->arg = arg;
+  if (op->done) complete(op, op->result);
+}
+
+void MPID_ChannelHold(int dest) {
+  Hold hold(engine().gate());
+  engine().hold(dest);
+}
+
+void MPID_ChannelRelease(int dest) {
+  Hold hold(engine().gate());
+  engine().let_go(dest);
+}
+
+void MPID_ChannelPrefer(int peer) {
+  Hold hold(engine().gate());
+  engine().prefer(peer);
+}
+
+void MPID_ChannelSetProgress(void (*progress)(void* arg), void* arg) {
+  g_channel->progress = progress;
+  g_channel->progress_arg = arg;
+}
+
+void MPID_ChannelSetLost(void (*lost)(void* arg, int peer, int error), void* arg) {
+  g_channel->lost = lost;
+  g_channel->lost_arg = arg;
+}
+
+int MPID_ChannelInHandler(void) { return engine().async() ? 1 : 0; }
+
+int MPID_ChannelHeadroom(void) { return engine().headroom() && g_channel->ops.free_count() >= Engine::kSendsPerPacket ? 1 : 0; }
+
+int MPID_ChannelRefill(void) {
+  Hold hold(engine().gate());
+  return engine().refill() && g_channel->ops.reserve(64) ? 0 : -ENOMEM;
+}
+
+void MPID_ChannelWait(int64_t timeout_ns) {
+  Hold hold(engine().gate());
+  engine().wait(timeout_ns);
+}
+
+void MPID_ChannelSetOutstanding(int outstanding) {
+  engine().set_outstanding(outstanding != 0);
+  if (g_channel->on_outstanding != nullptr) g_channel->on_outstanding(outstanding != 0);
+}
+
+int MPID_ChannelPeerError(int peer) { return engine().peer_error(peer); }
+
+const char* MPID_ChannelDescribe(int peer, char* text, size_t size) { return engine().describe(peer, text, size); }
+
+uint64_t MPID_ChannelQueued(void) { return engine().queued_sends(); }

@@ -1,0 +1,52 @@
+// One lane's credit between this process and one peer: what we may push unasked, and what we owe back.
+// Used by the protocol files; a peer has two (point to point, active messages). Plain arithmetic, no action.
+#pragma once
+#include <cstdint>
+
+#include "../mplite/signal_safe.h"
+
+namespace ch_lite {
+
+// Bytes that a message of `bytes` costs at its receiver while it is unexpected: its node and a block of the fitting size class. Both sides
+// compute it, from the envelope. Source: DESIGN 4 (credits bound what a peer may push unasked).
+std::uint64_t message_charge(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+inline constexpr std::uint64_t kMessageOverheadBytes = 256;
+
+// The window that both sides use, from knobs that are the same on every rank: `credits_bytes`, but over all peers and both lanes not more
+// than `unexpected_max_bytes`, and at least kWindowFloorBytes, which one active-message header of any size and half a window need.
+std::uint64_t credit_window(std::uint64_t credits_bytes, std::uint64_t unexpected_max_bytes, int size);
+inline constexpr std::uint64_t kWindowFloorBytes = 16 * 1024;
+
+// Invariant over both sides: left + on its way + held + owed + on its way back == window.
+class Credits {
+ public:
+  void start(std::uint64_t window) {
+    window_ = left_ = window;
+    held_ = owed_ = 0;
+  }
+
+  // As sender.
+  std::uint64_t left() const MPLITE_SIGNAL_SAFE { return left_; }
+  bool spend(std::uint64_t charge) MPLITE_SIGNAL_SAFE;
+  bool refund(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;  // false: more than was ever spent (the peer is broken)
+
+  // As receiver.
+  bool accept(std::uint64_t charge) MPLITE_SIGNAL_SAFE;   // a message arrived; false: the peer overdraws
+  void release(std::uint64_t charge) MPLITE_SIGNAL_SAFE;  // it was matched or delivered: now owed
+  std::uint32_t take_owed() MPLITE_SIGNAL_SAFE;           // for the packet at hand; what does not fit stays owed
+  void put_back(std::uint32_t owed) MPLITE_SIGNAL_SAFE { owed_ += owed; }  // that packet did not leave
+  // So much is owed that a packet of its own is worth it. At less than half, the sender has more than half left: enough for any
+  // active-message header, and point to point goes on by rendezvous.
+  bool due() const MPLITE_SIGNAL_SAFE { return owed_ >= window_ / 2 && owed_ > 0; }
+
+  std::uint64_t held() const { return held_; }
+  std::uint64_t owed() const { return owed_; }
+
+ private:
+  std::uint64_t window_ = 0;
+  std::uint64_t left_ = 0;
+  std::uint64_t held_ = 0;
+  std::uint64_t owed_ = 0;
+};
+
+}  // namespace ch_lite

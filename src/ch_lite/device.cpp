@@ -1,0 +1,430 @@
+// The core of the device: the dispatch loop, completion, credit and failure handling that all protocols share.
+#include "device.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <new>
+
+namespace ch_lite {
+namespace {
+
+// Free message nodes that ordinary context leaves for the handler: as many messages may arrive unexpected between two MPI calls.
+constexpr std::uint32_t kMessagesReady = 512;
+
+void progress_callback(void* self) { static_cast<Device*>(self)->progress(); }
+void lost_callback(void* self, int peer, int error) { static_cast<Device*>(self)->peer_lost(peer, error); }
+
+}  // namespace
+
+Device* device_current = nullptr;
+void device_bind(Device* device) { device_current = device; }
+HostSettings host_settings;
+
+Device::Device(const DeviceOptions& options)
+    : options_(options),
+      cutoffs_{options.short_max, options.eager_max},
+      window_(credit_window(options.credits_bytes, options.unexpected_max_bytes, options.size)),
+      blocks_(options.unexpected_max_bytes) {}
+
+Device::~Device() {
+  std::free(peers_);  // Peer is trivially destructible; requests and messages go with their pools
+  static_assert(std::is_trivially_destructible_v<Peer>);
+}
+
+bool Device::start() {
+  const auto size = static_cast<std::size_t>(options_.size);
+  peers_ = static_cast<Peer*>(std::calloc(size, sizeof(Peer)));
+  if (peers_ == nullptr || !matcher_.start()) return false;
+  for (std::size_t i = 0; i < size; ++i) {
+    new (&peers_[i]) Peer();
+    for (Credits& lane : peers_[i].credits) lane.start(window_);
+  }
+  set_tag_ignore_bits(host_settings.tag_ignore_bits);
+  set_am_callback(host_settings.am_callback, host_settings.am_callback_arg);
+  if (!requests_.reserve(1) || !refill()) return false;
+  MPID_ChannelSetProgress(progress_callback, this);
+  MPID_ChannelSetLost(lost_callback, this);
+  return true;
+}
+
+// ---- the loop ----
+
+bool Device::refill() {
+  matcher_.grow();
+  const bool messages = messages_.reserve(kMessagesReady);
+  const bool blocks = blocks_.refill();
+  return MPID_ChannelRefill() == 0 && (messages || messages_.free_count() > 0) && blocks;
+}
+
+// Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer.
+bool Device::headroom() {
+  const auto enough = [this] { return messages_.free_count() > 0 && blocks_.ready(MPID_CONTROL_BYTES_MAX) && MPID_ChannelHeadroom() != 0; };
+  if (enough()) return true;
+  if (MPID_ChannelInHandler() == 0) {
+    refill();
+    if (enough()) return true;
+  } else {
+    ++mplite::channel_counters().no_memory_in_handler;
+  }
+  return false;
+}
+
+void Device::progress() {
+  if (progressing_) return;  // a poll below called back: the loop goes on anyway
+  progressing_ = true;
+  {
+    Scope scope(*this);
+    if (MPID_ChannelInHandler() == 0) refill();
+    // Avail first: it also moves bulk data, which needs no headroom here.
+    while (MPID_ControlMsgAvail() != 0 && headroom()) {
+      int from = -1;
+      const int bytes = MPID_RecvAnyControl(packet_, sizeof packet_, &from);
+      if (bytes <= 0 || from < 0 || from >= options_.size) break;
+      happened();
+      if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
+      const auto size = static_cast<std::size_t>(bytes);
+      const auto packet = size <= sizeof packet_ ? decode({packet_, size}) : std::nullopt;
+      if (packet)
+        dispatch(*packet, from);
+      else
+        protocol_error(from, "a control packet that makes no sense");
+      if (attention_head_ != nullptr) settle_slow();
+    }
+  }
+  progressing_ = false;
+}
+
+void Device::dispatch(const Packet& packet, int from) {
+  Peer& peer = peers_[from];
+  if (packet.credit != 0 && !peer.credits[kPointToPoint].refund(packet.credit))
+    return protocol_error(from, "more credit returned than was given (is LITE_CREDITS the same on every rank?)");
+  if (packet.am_credit != 0) {
+    if (!peer.credits[kActive].refund(packet.am_credit))
+      return protocol_error(from, "more active-message credit returned than was given (is LITE_CREDITS the same on every rank?)");
+    if (peer.am_wait_head != nullptr) attend(peer, kAttentionPump);
+  }
+  switch (packet.type) {
+    case PacketType::kShort: return handle_short(packet, from);
+    case PacketType::kEager: return handle_eager(packet, from);
+    case PacketType::kRts: return handle_rts(packet, from);
+    case PacketType::kCts: return handle_cts(packet, from);
+    case PacketType::kSyncAck: return handle_ack(packet, from);
+    case PacketType::kCredit: return;
+    case PacketType::kAmShort:
+    case PacketType::kAmEager:
+    case PacketType::kAmRts: return handle_am(packet, from);
+  }
+}
+
+// ---- attention: what had to be put off to the end of the outermost call ----
+
+void Device::attend(Peer& peer, std::uint8_t what) {
+  peer.attention |= what;
+  if (peer.on_attention_list) return;
+  peer.on_attention_list = true;
+  peer.attention_next = attention_head_;
+  attention_head_ = &peer;
+}
+
+// What cannot be done now goes back onto the list. Passes: serving one thing makes another due (a deferred message returns credit).
+void Device::settle_slow() {
+  constexpr int kPasses = 3;
+  const bool handler = MPID_ChannelInHandler() != 0;
+  for (int pass = 0; pass < kPasses && attention_head_ != nullptr; ++pass) {
+    Peer* next = attention_head_;
+    attention_head_ = nullptr;
+    while (next != nullptr) {
+      Peer& peer = *next;
+      next = peer.attention_next;
+      peer.on_attention_list = false;
+      const std::uint8_t what = peer.attention;
+      peer.attention = 0;
+      const int index = index_of(peer);
+      if ((what & kAttentionLost) != 0) fail_peer(index);
+      if ((what & kAttentionBroken) != 0) {
+        if (handler)
+          attend(peer, kAttentionBroken);
+        else
+          report(LITE_ERR_PEER_LOST, index, peer.broken);
+      }
+      if (peer.lost != 0) continue;
+      if ((what & kAttentionDeferred) != 0 && !serve_deferred(peer)) attend(peer, kAttentionDeferred);
+      if ((what & kAttentionPump) != 0 && !pump_active_messages(index)) attend(peer, kAttentionPump);
+      if ((what & kAttentionCredit) != 0 && (peer.credits[kPointToPoint].due() || peer.credits[kActive].due())) {
+        PacketHeader credit{PacketType::kCredit, 0, 0, 0, 0};
+        if (MPID_ChannelHeadroom() == 0 || send_control(index, &credit, sizeof credit) == -ENOBUFS) attend(peer, kAttentionCredit);
+      }
+    }
+  }
+  if (told_outstanding_ != (outstanding_ > 0)) {
+    told_outstanding_ = outstanding_ > 0;
+    MPID_ChannelSetOutstanding(told_outstanding_);
+  }
+}
+
+// ---- sending and credit ----
+
+int Device::send_control(int peer, PacketHeader* packet, int bytes, const void* data, int data_bytes) {
+  Peer& p = peers_[peer];
+  if (p.lost != 0) return -p.lost;
+  packet->credit = p.credits[kPointToPoint].take_owed();
+  packet->am_credit = p.credits[kActive].take_owed();
+  const auto send = [&] {
+    return data_bytes == 0 ? MPID_SendControl(packet, bytes, peer) : MPID_SendControlData(packet, bytes, data, data_bytes, peer);
+  };
+  int result = send();
+  if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
+  if (result >= 0) return 0;
+  p.credits[kPointToPoint].put_back(packet->credit);
+  p.credits[kActive].put_back(packet->am_credit);
+  return result;
+}
+
+void Device::release_credit(int peer, Lane lane, std::uint64_t charge) {
+  Peer& p = peers_[peer];
+  p.credits[lane].release(charge);
+  if (p.credits[lane].due()) attend(p, kAttentionCredit);
+}
+
+// ---- requests ----
+
+Request* Device::reserve_request() {
+  if (requests_.free_count() == 0 && !requests_.reserve(1)) return nullptr;
+  return requests_.take();
+}
+
+void Device::start_request(Request* r, RequestKind kind, RequestState state, int peer, const void* buffer, std::uint64_t bytes,
+                           void* cookie) {
+  r->device = this;
+  r->kind = kind;
+  r->to(state);
+  r->peer = peer;
+  r->buffer = const_cast<void*>(buffer);
+  r->bytes = bytes;
+  r->cookie = cookie;
+  if (kind != RequestKind::kReceive) r->status = {LITE_OK, r->key.source, r->key.tag, peer, bytes};
+  ++outstanding_;
+  move_to_list(r, peer >= 0 ? &peers_[peer].pending : &any_source_);
+}
+
+void Device::move_to_list(Request* r, RequestList* list) {
+  if (r->list == list) return;
+  if (r->list != nullptr) {
+    (r->list_prev != nullptr ? r->list_prev->list_next : r->list->head) = r->list_next;
+    if (r->list_next != nullptr) r->list_next->list_prev = r->list_prev;
+  }
+  r->list = list;
+  r->list_prev = nullptr;
+  r->list_next = list != nullptr ? list->head : nullptr;
+  if (list == nullptr) return;
+  if (list->head != nullptr) list->head->list_prev = r;
+  list->head = r;
+}
+
+void Device::complete(Request* r, int error) {
+  move_to_list(r, nullptr);
+  --outstanding_;
+  happened();
+  r->to(RequestState::kComplete);
+  r->status.error = error;
+  if (r->owned) {
+    r->to(RequestState::kFree);
+    requests_.give(r);
+    return;
+  }
+  r->queue_next = nullptr;
+  (completed_tail_ != nullptr ? completed_tail_->queue_next : completed_head_) = r;
+  completed_tail_ = r;
+  completions_.store(completions() + 1, std::memory_order_relaxed);
+}
+
+Request* Device::next_completion() {
+  Request* r = completed_head_;
+  if (r == nullptr) return nullptr;
+  completed_head_ = r->queue_next;
+  if (completed_head_ == nullptr) completed_tail_ = nullptr;
+  completions_.store(completions() - 1, std::memory_order_relaxed);
+  r->to(RequestState::kReported);
+  if (r->status.error == LITE_ERR_PEER_LOST) report(LITE_ERR_PEER_LOST, r->status.peer);
+  return r;
+}
+
+void Device::free_request(Request* r) {
+  r->to(RequestState::kFree);
+  requests_.give(r);
+}
+
+void Device::watch_send(Request* r, MPID_ChannelId id) {
+  r->channel = id;
+  if (id != 0)
+    MPID_OnComplete(id, on_sent, r);  // may complete r at once: nothing after it
+  else
+    on_sent(r, 0);
+}
+
+void Device::on_sent(void* arg, std::int64_t result) {
+  auto* r = static_cast<Request*>(arg);
+  if (result < 0)
+    r->device->complete(r, LITE_ERR_PEER_LOST);
+  else if (r->state == RequestState::kSendingAwaitingAck)
+    r->to(RequestState::kAwaitingAck);
+  else
+    r->device->complete(r, LITE_OK);
+}
+
+Request* Device::echoed(std::uint64_t handle, int from) {
+  Request* r = requests_.find(handle);
+  if (r != nullptr && r->kind != RequestKind::kReceive && r->state != RequestState::kFree && r->peer == from) return r;
+  protocol_error(from, "an answer to a request that it was never sent");
+  return nullptr;
+}
+
+// ---- messages ----
+
+Message* Device::new_message(int peer, const Packet& packet, MessageState state, Lane lane, std::uint64_t charge) {
+  Message* m = messages_.take();
+  CHLITE_CHECK(m != nullptr);  // headroom(), or a reserve in ordinary context
+  m->device = this;
+  m->to(state);
+  m->key = packet.key;
+  m->synchronous = packet.sync;
+  m->active = lane == kActive;
+  m->peer = peer;
+  m->bytes = packet.bytes;
+  m->sender = packet.sender;
+  m->charge = charge;
+  m->am_handler = packet.handler;
+  m->am_header_bytes = packet.header_bytes;
+  return m;
+}
+
+void Device::free_message(Message* m) {
+  blocks_.give(m->block);
+  if (m->charge != 0) release_credit(m->peer, m->active ? kActive : kPointToPoint, m->charge);
+  m->to(MessageState::kFree);
+  messages_.give(m);
+}
+
+void Device::count_unexpected(std::uint64_t bytes) {
+  mplite::Counters& c = mplite::channel_counters();
+  ++c.unexpected;
+  c.unexpected_bytes += bytes;
+  if (blocks_.bytes_in_use() > c.unexpected_bytes_peak) c.unexpected_bytes_peak = blocks_.bytes_in_use();
+}
+
+Block Device::obtain_block(std::uint64_t bytes) {
+  Block block{};
+  const bool handler = MPID_ChannelInHandler() != 0;
+  if (!handler) block = blocks_.take_or_allocate(bytes);
+  if (block.data == nullptr) block = blocks_.take(bytes);
+  if (block.data == nullptr && bytes != 0 && handler) ++mplite::channel_counters().no_memory_in_handler;
+  return block;
+}
+
+// ---- trouble ----
+
+int Device::report(int code, int peer, const char* what) {
+  const DeviceHooks& hooks = options_.hooks;
+  if (hooks.report != nullptr) {
+    const bool known = peer >= 0 && peer < options_.size;
+    hooks.report(hooks.arg, code, peer, known ? peers_[peer].lost : 0, what != nullptr || !known ? what : peers_[peer].broken);
+  }
+  return code;
+}
+
+void Device::peer_lost(int peer, int error) {
+  Peer& p = peers_[peer];
+  if (p.lost != 0) return;
+  p.lost = error != 0 ? error : EPROTO;
+  ++lost_peers_;
+  happened();
+  attend(p, kAttentionLost);  // later: the caller may be in the middle of something with it
+}
+
+void Device::protocol_error(int peer, const char* what) {
+  Peer& p = peers_[peer];
+  if (p.lost != 0) return;
+  p.broken = what;
+  peer_lost(peer, EPROTO);
+  attend(p, kAttentionBroken);
+  if (options_.hooks.give_up != nullptr) options_.hooks.give_up(options_.hooks.arg, peer, EPROTO);
+}
+
+void Device::fail_request(Request* r, int lost) {
+  switch (r->state) {
+    case RequestState::kPosted:
+      matcher_.withdraw(r);
+      r->status = {0, r->key.source, r->key.tag, lost, 0};
+      break;
+    case RequestState::kReceivingTransfer:
+      // Only after a protocol error: a peer that the channel lost has completed this by its callback.
+      MPID_CancelRecvTransfer(r->transfer, r->channel);
+      r->status.bytes = 0;
+      break;
+    case RequestState::kAwaitingCts:
+    case RequestState::kAwaitingAck: break;
+    default: return;  // the channel, a deferred message or the lane has it and completes it
+  }
+  complete(r, LITE_ERR_PEER_LOST);
+}
+
+void Device::fail_list(RequestList& list, int lost) {
+  Request* next = list.head;
+  while (next != nullptr) {
+    Request* r = next;
+    next = r->list_next;
+    fail_request(r, lost);
+  }
+}
+
+// A message of a lost peer whose data will not come. One that the host holds (improbe) stays for its imrecv.
+void Device::drop_message(Message* m) {
+  if (m->detached) return m->to(MessageState::kFailed);
+  if (m->match_queued) matcher_.remove_unexpected(m);
+  if (m->active) am_remove(m);
+  if (m->request != nullptr) {
+    m->request->status.bytes = 0;
+    complete(m->request, LITE_ERR_PEER_LOST);
+  }
+  free_message(m);
+}
+
+void Device::drop_deferred(Peer& p, int) {
+  while (p.deferred_head != nullptr) {
+    Message* m = p.deferred_head;
+    p.deferred_head = m->deferred_next;
+    drop_message(m);
+  }
+  p.deferred_tail = nullptr;
+}
+
+// Everything that hangs on the peer, in one place. Messages that have all their data stay receivable.
+void Device::fail_peer(int peer) {
+  Peer& p = peers_[peer];
+  fail_list(p.pending, peer);
+  fail_list(any_source_, peer);  // it may have been the one: failing is better than hanging
+  drop_deferred(p, peer);
+  drop_unsent(p, peer);
+
+  struct Visit {
+    Device* device;
+    int peer;
+  } visit{this, peer};
+  matcher_.visit_unexpected(
+      [](void* arg, UnexpectedNode* node) {
+        auto* v = static_cast<Visit*>(arg);
+        auto* m = static_cast<Message*>(node);
+        if (m->peer == v->peer && m->state == MessageState::kOffered) v->device->drop_message(m);
+      },
+      &visit);
+
+  Message* next = p.am_head;
+  while (next != nullptr) {
+    Message* m = next;
+    next = m->am_next;
+    if (m->state == MessageState::kOffered) drop_message(m);
+    // kArriving and kTransfer: their callbacks have come or will come with the error.
+  }
+}
+
+}  // namespace ch_lite

@@ -1,0 +1,288 @@
+// The channel device of one rank: MPI semantics on top of channel.h.
+// Driven by the C API (api.cpp) in ordinary context and by the channel's progress callback, perhaps in the signal handler. Gate held in all
+// member functions but deliver_active_messages() and the counts; files: device.cpp (core), short.cpp, eager.cpp, rendezvous.cpp, self.cpp,
+// receive.cpp, active_message.cpp.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "../mplite/counters.h"
+#include "../mplite/pool.h"
+#include "../mplite/signal_safe.h"
+#include "blocks.h"
+#include "ch_lite.h"
+#include "channel.h"
+#include "credits.h"
+#include "matcher.h"
+#include "packet.h"
+#include "protocol.h"
+#include "request.h"
+
+namespace ch_lite {
+
+// What the device asks of whoever boots it. Each may be null.
+struct DeviceHooks {
+  // lite_progress found nothing, again: wait a little (yield, sleep). `empty_polls`: how often in a row, from 1. Ordinary context, gate free.
+  void (*idle)(void* arg, std::uint32_t empty_polls) = nullptr;
+  // An error is about to be returned or reported. peer -1: none. error: an errno or 0. what: a literal or nullptr. Ordinary context.
+  void (*report)(void* arg, int code, int peer, int error, const char* what) = nullptr;
+  // The peer broke the protocol: drop its connection (the channel's lost callback follows). Signal-safe.
+  void (*give_up)(void* arg, int peer, int error) = nullptr;
+  void* arg = nullptr;
+};
+
+struct DeviceOptions {
+  int rank = 0;
+  int size = 1;
+  std::uint64_t short_max = 0;            // bytes; 0 turns the protocol off
+  std::uint64_t eager_max = 0;            // bytes; 0 off, UINT64_MAX everything
+  std::uint64_t credits_bytes = 0;        // per peer and lane; see credit_window
+  std::uint64_t unexpected_max_bytes = 0;  // of unexpected data, over all peers
+  bool thread_multiple = false;
+  DeviceHooks hooks{};
+};
+
+enum Lane { kPointToPoint = 0, kActive = 1 };
+
+// What stands open with one peer. 65,536 of them must be affordable: no buffers in here.
+struct Peer {
+  Credits credits[2];   // by Lane
+  RequestList pending;  // requests that are lost with this peer
+  // Eager messages of both lanes whose channel receive is not posted, in the order of their envelopes, which is the channel's order.
+  Message* deferred_head = nullptr;
+  Message* deferred_tail = nullptr;
+  // Active messages arrived and not delivered.
+  Message* am_head = nullptr;
+  Message* am_tail = nullptr;
+  Peer* am_next = nullptr;
+  // Active messages to send, waiting for credit.
+  Request* am_wait_head = nullptr;
+  Request* am_wait_tail = nullptr;
+  Peer* attention_next = nullptr;
+  const char* broken = nullptr;  // the protocol error, for people
+  int lost = 0;                  // 0, or the errno for which it was given up
+  std::uint8_t attention = 0;    // kAttention*
+  bool on_attention_list = false;
+  bool on_am_list = false;
+};
+
+inline constexpr std::uint8_t kAttentionCredit = 1;    // an explicit CREDIT is due
+inline constexpr std::uint8_t kAttentionPump = 2;      // active-message credit came back: send what waits
+inline constexpr std::uint8_t kAttentionDeferred = 4;  // channel receives to post
+inline constexpr std::uint8_t kAttentionLost = 8;      // fail what is on it
+inline constexpr std::uint8_t kAttentionBroken = 16;   // report the protocol error
+
+class Device {
+ public:
+  explicit Device(const DeviceOptions& options);
+  ~Device();
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  // Allocates, and installs the channel's callbacks (on what channel_bind() chose). False: no memory. Ordinary context.
+  bool start();
+
+  // Opens and closes every piece of work on the device: what nested calls put off (attention, arming) is done when the outermost ends.
+  class Scope {
+   public:
+    explicit Scope(Device& device) : device_(device) { ++device_.depth_; }
+    ~Scope() {
+      if (device_.depth_ == 1) device_.settle();
+      --device_.depth_;
+    }
+    Scope(const Scope&) = delete;
+    Scope& operator=(const Scope&) = delete;
+
+   private:
+    Device& device_;
+  };
+
+  // The dispatch loop. Perhaps in the handler.
+  void progress() MPLITE_SIGNAL_SAFE;
+  void peer_lost(int peer, int error) MPLITE_SIGNAL_SAFE;
+  // The peer sent what no correct peer sends: it is given up. `what`: a literal.
+  void protocol_error(int peer, const char* what) MPLITE_SIGNAL_SAFE;
+
+  // ---- ordinary context; results are LITE_* ----
+  int isend(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int irecv(void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);
+  int cancel_receive(Request* request);
+  int probe(int peer, const MatchKey& key, lite_status* status, Message** message);
+  int receive_detached(Message* message, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
+  int am_isend(int peer, std::uint32_t handler, const void* header, std::uint32_t header_bytes, const void* data,
+               std::uint64_t data_bytes, void* cookie, Request** request);
+  // Gate NOT held: the callback runs without it. Returns how many were delivered.
+  std::uint32_t deliver_active_messages();
+  Request* next_completion();
+  void free_request(Request* request);
+  // Active messages that wait for credit, or 0.
+  std::uint64_t active_messages_unsent() const { return am_unsent_; }
+
+  void set_tag_ignore_bits(std::uint32_t bits) { matcher_.set_tag_ignore_bits(bits); }
+  void set_am_callback(lite_am_callback callback, void* arg) {
+    am_callback_ = callback;
+    am_callback_arg_ = arg;
+  }
+
+  // ---- readable without the gate ----
+  std::uint32_t completions() const { return completions_.load(std::memory_order_relaxed); }
+  std::uint32_t active_messages() const { return am_waiting_.load(std::memory_order_relaxed); }
+  // Goes up with everything that happens: equal values mean an idle poll.
+  std::uint64_t events() const { return events_.load(std::memory_order_relaxed); }
+  std::uint32_t note_poll(bool empty) { return empty_polls_ = empty ? empty_polls_ + 1 : 0; }
+
+  const DeviceOptions& options() const { return options_; }
+  // For tests and reports.
+  const Blocks& blocks() const { return blocks_; }
+  const Peer& peer(int rank) const { return peers_[rank]; }
+  std::uint32_t unexpected_count() const { return matcher_.unexpected_count(); }
+  std::uint32_t messages_used() const { return messages_.used_count(); }
+  std::uint32_t requests_used() const { return requests_.used_count(); }
+  std::uint64_t window() const { return window_; }
+
+ private:
+  // ---- device.cpp: core ----
+  bool refill();
+  bool headroom() MPLITE_SIGNAL_SAFE;
+  void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != (outstanding_ > 0)) settle_slow(); }
+  void settle_slow() MPLITE_SIGNAL_SAFE;
+  void attend(Peer& peer, std::uint8_t what) MPLITE_SIGNAL_SAFE;
+  void fail_peer(int peer) MPLITE_SIGNAL_SAFE;
+  void fail_request(Request* request, int lost) MPLITE_SIGNAL_SAFE;
+  void fail_list(RequestList& list, int lost) MPLITE_SIGNAL_SAFE;
+  void drop_message(Message* message) MPLITE_SIGNAL_SAFE;
+  void drop_deferred(Peer& peer, int lost) MPLITE_SIGNAL_SAFE;
+  int index_of(const Peer& peer) const MPLITE_SIGNAL_SAFE { return static_cast<int>(&peer - peers_); }
+  // Fills in the credit owed and sends. 0 or -errno, after which nothing left.
+  int send_control(int peer, PacketHeader* packet, int bytes, const void* data = nullptr, int data_bytes = 0) MPLITE_SIGNAL_SAFE;
+  void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
+  int report(int code, int peer, const char* what = nullptr);
+
+  // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.
+  Request* reserve_request();
+  void unreserve(Request* request) { requests_.give(request); }
+  void start_request(Request* request, RequestKind kind, RequestState state, int peer, const void* buffer, std::uint64_t bytes,
+                     void* cookie);
+  void move_to_list(Request* request, RequestList* list) MPLITE_SIGNAL_SAFE;
+  void complete(Request* request, int error) MPLITE_SIGNAL_SAFE;
+  // Sends: what comes after the channel has taken the buffer, by the operation `id` (0: it has already).
+  void watch_send(Request* request, MPID_ChannelId id) MPLITE_SIGNAL_SAFE;
+  static void on_sent(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+  // Pending sends by the handle that a peer echoes; nullptr (and a protocol error) when it is not one of that peer's.
+  Request* echoed(std::uint64_t handle, int from) MPLITE_SIGNAL_SAFE;
+
+  Message* new_message(int peer, const Packet& packet, MessageState state, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
+  void free_message(Message* message) MPLITE_SIGNAL_SAFE;
+  void count_unexpected(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  // A block for arriving data: from the heap too when the context allows it.
+  Block obtain_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+
+  // ---- receive.cpp ----
+  void matched(Request* receive, const MatchKey& envelope, int peer, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void finish_receive(Request* receive) MPLITE_SIGNAL_SAFE;
+  void fill_status(lite_status* status, const MatchKey& envelope, int peer, std::uint64_t bytes, std::uint64_t room) MPLITE_SIGNAL_SAFE;
+  int receive_message(Message* message, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
+  void send_ack(int peer, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
+  int lost_source(int peer) const;
+  Request* match(const MatchKey& envelope) MPLITE_SIGNAL_SAFE { return static_cast<Request*>(matcher_.match_posted(envelope)); }
+
+  // ---- short.cpp ----
+  int send_short(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  void handle_short(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_ack(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+
+  // ---- eager.cpp ----
+  int send_eager(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const void* buffer, std::uint64_t bytes,
+                          MPID_ChannelId* id) MPLITE_SIGNAL_SAFE;
+  void handle_eager(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void arrive_by_channel(Message* message) MPLITE_SIGNAL_SAFE;
+  bool post_channel_receive(Request* receive) MPLITE_SIGNAL_SAFE;
+  bool post_channel_block(Message* message) MPLITE_SIGNAL_SAFE;
+  void defer(Message* message) MPLITE_SIGNAL_SAFE;
+  bool serve_deferred(Peer& peer) MPLITE_SIGNAL_SAFE;
+  static void on_channel_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+  static void on_block_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+
+  // ---- rendezvous.cpp ----
+  int send_rendezvous(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request);
+  void handle_rts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_cts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void accept_offer(Request* receive, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
+  int send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted) MPLITE_SIGNAL_SAFE;
+  static void on_transfer_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+
+  // ---- active_message.cpp ----
+  struct AmSend {
+    std::uint32_t handler;
+    std::uint32_t header_bytes;
+    const void* header;
+    const void* data;
+    std::uint64_t data_bytes;
+  };
+  int am_send_now(int peer, const Choice& choice, const AmSend& message, std::uint64_t sender, MPID_ChannelId* id) MPLITE_SIGNAL_SAFE;
+  int am_wait(int peer, const AmSend& message, void* cookie, Request** request);
+  bool pump_active_messages(int peer) MPLITE_SIGNAL_SAFE;
+  void drop_unsent(Peer& peer, int lost) MPLITE_SIGNAL_SAFE;
+  void handle_am(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void am_append(Message* message) MPLITE_SIGNAL_SAFE;
+  void am_remove(Message* message) MPLITE_SIGNAL_SAFE;
+  bool am_grow_block(Message* message, bool beyond_bound) MPLITE_SIGNAL_SAFE;
+  void am_start_transfer(Message* message);
+  void am_list(Peer& peer) MPLITE_SIGNAL_SAFE;
+  Message* am_next_ready();
+  static void on_am_transfer(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+
+  // ---- self.cpp ----
+  int send_self(const void* buffer, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int am_send_self(const AmSend& message);
+
+  void happened() MPLITE_SIGNAL_SAFE { events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+
+  DeviceOptions options_;
+  Cutoffs cutoffs_;
+  std::uint64_t window_;
+  Matcher matcher_;
+  Blocks blocks_;
+  mplite::Pool<Request> requests_;
+  mplite::Pool<Message> messages_;
+  Peer* peers_ = nullptr;
+  RequestList any_source_;
+  Peer* attention_head_ = nullptr;
+  Peer* am_peers_head_ = nullptr;  // peers with undelivered active messages, served in turn
+  Peer* am_peers_tail_ = nullptr;
+  Request* completed_head_ = nullptr;
+  Request* completed_tail_ = nullptr;
+  lite_am_callback am_callback_ = nullptr;
+  void* am_callback_arg_ = nullptr;
+  std::atomic<std::uint64_t> events_{0};
+  std::atomic<std::uint32_t> completions_{0};
+  std::atomic<std::uint32_t> am_waiting_{0};
+  std::uint64_t outstanding_ = 0;  // pending requests: what should move while the application computes
+  std::uint64_t am_unsent_ = 0;
+  std::uint32_t am_peers_ = 0;  // on that list
+  std::uint32_t empty_polls_ = 0;
+  int lost_peers_ = 0;
+  int depth_ = 0;
+  bool told_outstanding_ = false;
+  bool progressing_ = false;
+  bool delivering_ = false;
+  // Not on the stack: the handler's may be small.
+  alignas(16) std::uint8_t packet_[MPID_CONTROL_BYTES_MAX];  // being dispatched
+  alignas(16) std::uint8_t am_packet_[sizeof(AmPacket) + LITE_AM_HEADER_MAX];  // being sent
+};
+
+// The device that the C API works on; beside channel_bind(). The simulation switches between its ranks with it.
+extern Device* device_current;
+void device_bind(Device* device);
+
+// What the host sets before there is a device, taken over by Device::start().
+struct HostSettings {
+  std::uint32_t tag_ignore_bits = 0;
+  lite_am_callback am_callback = nullptr;
+  void* am_callback_arg = nullptr;
+};
+extern HostSettings host_settings;
+
+}  // namespace ch_lite

@@ -1,0 +1,92 @@
+// Decodes control packets: bounds first, then sense.
+// Called by Device::dispatch, perhaps in the handler.
+#include "packet.h"
+
+namespace ch_lite {
+namespace {
+
+template <typename T>
+bool read(std::span<const std::uint8_t> bytes, T& out) {
+  if (bytes.size() < sizeof(T)) return false;
+  std::memcpy(&out, bytes.data(), sizeof(T));
+  return true;
+}
+
+bool decode_message(std::span<const std::uint8_t> bytes, Packet& p) {
+  MessagePacket m;
+  if (!read(bytes, m)) return false;
+  // A wildcard in an envelope would match what it must not.
+  if (m.source == LITE_ANY_SOURCE || m.tag == LITE_ANY_TAG || m.bytes > kMessageBytesMax) return false;
+  const std::uint64_t behind = bytes.size() - sizeof m;
+  if (behind != (p.type == PacketType::kShort ? m.bytes : 0)) return false;
+  if ((p.sync || p.type == PacketType::kRts) && m.sender == 0) return false;
+  p.key = {m.context, m.source, m.tag};
+  p.bytes = m.bytes;
+  p.sender = m.sender;
+  p.payload = bytes.data() + sizeof m;
+  return true;
+}
+
+bool decode_cts(std::span<const std::uint8_t> bytes, Packet& p) {
+  CtsPacket c;
+  if (bytes.size() != sizeof c || !read(bytes, c)) return false;
+  if (c.sender == 0 || (c.transfer == 0) != (c.accepted == 0) || c.accepted > kMessageBytesMax) return false;
+  p.sender = c.sender;
+  p.transfer = c.transfer;
+  p.bytes = c.accepted;
+  return true;
+}
+
+bool decode_ack(std::span<const std::uint8_t> bytes, Packet& p) {
+  AckPacket a;
+  if (bytes.size() != sizeof a || !read(bytes, a) || a.sender == 0) return false;
+  p.sender = a.sender;
+  return true;
+}
+
+bool decode_am(std::span<const std::uint8_t> bytes, Packet& p) {
+  AmPacket a;
+  if (!read(bytes, a)) return false;
+  if (a.header_bytes > LITE_AM_HEADER_MAX || a.data_bytes > kMessageBytesMax) return false;
+  const bool in_packet = p.type == PacketType::kAmShort;
+  if (bytes.size() - sizeof a != a.header_bytes + (in_packet ? a.data_bytes : 0)) return false;
+  if (!in_packet && a.data_bytes == 0) return false;
+  if (p.type == PacketType::kAmRts && a.sender == 0) return false;
+  p.handler = a.handler;
+  p.header_bytes = a.header_bytes;
+  p.bytes = a.data_bytes;
+  p.sender = a.sender;
+  p.payload = bytes.data() + sizeof a;
+  return true;
+}
+
+}  // namespace
+
+std::optional<Packet> decode(std::span<const std::uint8_t> bytes) {
+  PacketHeader h;
+  if (!read(bytes, h) || bytes.size() > MPID_CONTROL_BYTES_MAX) return std::nullopt;
+  Packet p;
+  p.type = h.type;
+  p.sync = (h.flags & kPacketSync) != 0;
+  p.credit = h.credit;
+  p.am_credit = h.am_credit;
+  const bool may_sync = h.type == PacketType::kShort || h.type == PacketType::kEager;
+  if ((h.flags & ~kPacketSync) != 0 || (p.sync && !may_sync)) return std::nullopt;
+
+  bool good = false;
+  switch (h.type) {
+    case PacketType::kShort:
+    case PacketType::kEager:
+    case PacketType::kRts: good = decode_message(bytes, p); break;
+    case PacketType::kCts: good = decode_cts(bytes, p); break;
+    case PacketType::kSyncAck: good = decode_ack(bytes, p); break;
+    case PacketType::kCredit: good = bytes.size() == sizeof(PacketHeader); break;
+    case PacketType::kAmShort:
+    case PacketType::kAmEager:
+    case PacketType::kAmRts: good = decode_am(bytes, p); break;
+  }
+  if (!good) return std::nullopt;
+  return p;
+}
+
+}  // namespace ch_lite

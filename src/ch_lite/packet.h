@@ -1,0 +1,104 @@
+// The device's control packets: the whole wire format above the engine's frames.
+// Written by the protocol files, decoded once by Device::dispatch. Byte order little-endian, version is the engine's handshake's
+// (mplite/wire.h kWireVersion): two ranks that can talk at all speak the same packets.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+#include "channel.h"
+#include "ch_lite.h"
+#include "matcher.h"
+
+namespace ch_lite {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets are copied as they are");
+
+enum class PacketType : std::uint8_t {
+  kShort = 1,    // MessagePacket, the data behind it
+  kEager = 2,    // MessagePacket; the data is the source's next channel message (none for 0 bytes)
+  kRts = 3,      // MessagePacket; the data waits for a CTS
+  kCts = 4,      // CtsPacket: send `accepted` bytes as transfer `transfer`
+  kSyncAck = 5,  // AckPacket: the synchronous short or eager message was matched
+  kCredit = 6,   // PacketHeader only: nothing else to say, but credit to return
+  kAmShort = 7,  // AmPacket, host header, data
+  kAmEager = 8,  // AmPacket, host header; data on the channel
+  kAmRts = 9,    // AmPacket, host header; data waits for a CTS
+};
+
+inline constexpr std::uint8_t kPacketSync = 1;  // flags: the sender waits for kSyncAck
+
+// First in every packet. The credits are bytes that its receiver may spend again, piggybacked on whatever goes that way.
+struct PacketHeader {
+  PacketType type;
+  std::uint8_t flags;
+  std::uint16_t reserved;
+  std::uint32_t credit;     // point to point
+  std::uint32_t am_credit;  // active messages
+};
+static_assert(sizeof(PacketHeader) == 12 && std::is_trivially_copyable_v<PacketHeader>);
+
+// `sender` is the sender's request handle (index and generation), echoed by CTS and ack; 0 when no answer is expected.
+struct MessagePacket {
+  PacketHeader header;
+  std::uint32_t context;
+  std::int32_t source;
+  std::int32_t tag;
+  std::uint64_t bytes;
+  std::uint64_t sender;
+};
+static_assert(sizeof(MessagePacket) == 40 && std::is_trivially_copyable_v<MessagePacket>);
+
+struct CtsPacket {
+  PacketHeader header;
+  std::uint32_t reserved;
+  std::uint64_t sender;
+  std::uint64_t transfer;  // 0 when accepted is 0: no transfer follows
+  std::uint64_t accepted;  // at most what the RTS offered
+};
+static_assert(sizeof(CtsPacket) == 40 && std::is_trivially_copyable_v<CtsPacket>);
+
+struct AckPacket {
+  PacketHeader header;
+  std::uint32_t reserved;
+  std::uint64_t sender;
+};
+static_assert(sizeof(AckPacket) == 24 && std::is_trivially_copyable_v<AckPacket>);
+
+struct AmPacket {
+  PacketHeader header;
+  std::uint32_t handler;
+  std::uint32_t header_bytes;
+  std::uint32_t reserved;
+  std::uint64_t data_bytes;
+  std::uint64_t sender;
+};
+static_assert(sizeof(AmPacket) == 40 && std::is_trivially_copyable_v<AmPacket>);
+static_assert(sizeof(AmPacket) + LITE_AM_HEADER_MAX <= MPID_CONTROL_BYTES_MAX, "every host header fits into a control packet");
+
+inline constexpr std::uint64_t kShortBytesMax = MPID_CONTROL_BYTES_MAX - sizeof(MessagePacket);
+inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come back as int64_t from the channel
+
+// A decoded packet: consistent in itself (lengths fit the packet, ids present where the type needs them). `payload` points into the
+// packet: data of kShort; host header and then data of kAm*.
+struct Packet {
+  PacketType type;
+  bool sync = false;
+  std::uint32_t credit = 0;
+  std::uint32_t am_credit = 0;
+  MatchKey key{};                  // kShort, kEager, kRts
+  std::uint64_t bytes = 0;         // of data: kShort, kEager, kRts, kAm*; accepted bytes of kCts
+  std::uint64_t sender = 0;        // all but kCredit
+  std::uint64_t transfer = 0;      // kCts
+  std::uint32_t handler = 0;       // kAm*
+  std::uint32_t header_bytes = 0;  // kAm*
+  const std::uint8_t* payload = nullptr;
+};
+
+// nullopt: not a packet that this device could have sent. Signal-safe.
+std::optional<Packet> decode(std::span<const std::uint8_t> bytes);
+
+}  // namespace ch_lite

@@ -1,0 +1,45 @@
+// Which way a message goes.
+#include "protocol.h"
+
+#include "credits.h"
+#include "packet.h"
+
+namespace ch_lite {
+namespace {
+
+bool within(std::uint64_t bytes, std::uint64_t cutoff) { return cutoff != 0 && bytes <= cutoff; }
+
+}  // namespace
+
+Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) {
+  Protocol wanted = Protocol::kRendezvous;
+  if (within(bytes, cutoffs.short_max) && bytes <= kShortBytesMax)
+    wanted = Protocol::kShort;
+  else if (within(bytes, cutoffs.eager_max))
+    wanted = Protocol::kEager;
+  if (wanted == Protocol::kRendezvous) return {Protocol::kRendezvous, 0, false};
+  const std::uint64_t charge = message_charge(bytes);
+  if (charge > credit_left) return {Protocol::kRendezvous, 0, true};
+  return {wanted, charge, false};
+}
+
+Choice choose_am_protocol(std::uint64_t header_bytes, std::uint64_t data_bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) {
+  Protocol wanted = Protocol::kRendezvous;
+  if (data_bytes == 0 ||
+      (within(data_bytes, cutoffs.short_max) && data_bytes <= MPID_CONTROL_BYTES_MAX - sizeof(AmPacket) - header_bytes))
+    wanted = Protocol::kShort;
+  else if (within(data_bytes, cutoffs.eager_max))
+    wanted = Protocol::kEager;
+
+  if (wanted != Protocol::kRendezvous) {
+    const std::uint64_t charge = message_charge(padded_header(header_bytes) + data_bytes);
+    if (charge <= credit_left) return {wanted, charge, false};
+    if (data_bytes == 0) return {Protocol::kWait, 0, true};
+  }
+  const std::uint64_t charge = message_charge(padded_header(header_bytes));
+  const bool out_of_credit = wanted != Protocol::kRendezvous || charge > credit_left;
+  if (charge > credit_left) return {Protocol::kWait, 0, out_of_credit};
+  return {Protocol::kRendezvous, charge, out_of_credit};
+}
+
+}  // namespace ch_lite

@@ -1,0 +1,39 @@
+// Which way a message goes. Pure decisions; the actions are in short.cpp, eager.cpp, rendezvous.cpp, active_message.cpp.
+#pragma once
+#include <cstdint>
+
+#include "../mplite/signal_safe.h"
+
+namespace ch_lite {
+
+enum class Protocol : std::uint8_t {
+  kShort,       // envelope and data in one control packet
+  kEager,       // envelope, data on the channel right behind it
+  kRendezvous,  // RTS; data when the receiver says so
+  kWait,        // active messages only: not now, when credit is back
+};
+
+// Bytes; 0 turns the protocol off. What neither takes goes by rendezvous, which cannot be turned off but never gets anything when eager_max
+// is unlimited and credit is left.
+struct Cutoffs {
+  std::uint64_t short_max;
+  std::uint64_t eager_max;
+};
+
+struct Choice {
+  Protocol protocol;
+  std::uint64_t charge;  // credit to spend
+  bool out_of_credit;    // size would have allowed short or eager
+};
+
+Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) MPLITE_SIGNAL_SAFE;
+
+// The same for an active message. Without data it always fits a control packet, so cutoffs do not matter. Everything is charged, RTS
+// included: an active message cannot be matched away, so its order allows it to wait at the sender.
+Choice choose_am_protocol(std::uint64_t header_bytes, std::uint64_t data_bytes, const Cutoffs& cutoffs,
+                          std::uint64_t credit_left) MPLITE_SIGNAL_SAFE;
+
+// What an active message takes at the receiver: the host's header, padded so that the data behind it is aligned.
+inline constexpr std::uint64_t padded_header(std::uint64_t header_bytes) { return (header_bytes + 15) & ~std::uint64_t{15}; }
+
+}  // namespace ch_lite

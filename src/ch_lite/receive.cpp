@@ -1,0 +1,147 @@
+// Receives, probes and matched probes: what they share, whatever protocol brought the message.
+#include <algorithm>
+#include <cstring>
+
+#include "device.h"
+
+namespace ch_lite {
+
+void Device::fill_status(lite_status* status, const MatchKey& envelope, int peer, std::uint64_t bytes, std::uint64_t room) {
+  status->error = bytes > room ? LITE_ERR_TRUNCATE : LITE_OK;
+  status->source = envelope.source;
+  status->tag = envelope.tag;
+  status->peer = peer;
+  status->bytes = std::min(bytes, room);
+  if (bytes > room) ++mplite::channel_counters().truncated;
+}
+
+// The receive has its message. It is on that peer's list from here on; what state it is in, the protocol says.
+void Device::matched(Request* r, const MatchKey& envelope, int peer, std::uint64_t bytes) {
+  r->peer = peer;
+  r->incoming = bytes;
+  fill_status(&r->status, envelope, peer, bytes, r->bytes);
+  move_to_list(r, &peers_[peer].pending);
+}
+
+void Device::finish_receive(Request* r) { complete(r, r->status.error); }
+
+// A lost peer for which a new receive from `peer` (-1: any) cannot be served, or -1. With any source any lost peer counts: it may have been
+// the only one that would have sent, and an error is better than a hang.
+int Device::lost_source(int peer) const {
+  if (peer >= 0) return peers_[peer].lost != 0 ? peer : -1;
+  if (lost_peers_ == 0) return -1;
+  for (int i = 0; i < options_.size; ++i)
+    if (peers_[i].lost != 0) return i;
+  return -1;
+}
+
+int Device::irecv(void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request) {
+  if (auto* m = static_cast<Message*>(matcher_.find_unexpected(key)))
+    return receive_message(m, buffer, bytes, cookie, status, request);
+  const int lost = lost_source(peer);
+  if (lost >= 0) {
+    *status = {LITE_ERR_PEER_LOST, key.source, key.tag, lost, 0};
+    return report(LITE_ERR_PEER_LOST, lost);
+  }
+  Request* r = reserve_request();
+  if (r == nullptr) return report(LITE_ERR_NOMEM, peer);
+  r->key = key;
+  start_request(r, RequestKind::kReceive, RequestState::kPosted, peer, buffer, bytes, cookie);
+  matcher_.post(r);
+  if (peer >= 0 && peer != options_.rank) MPID_ChannelPrefer(peer);
+  *request = r;
+  return LITE_PENDING;
+}
+
+int Device::cancel_receive(Request* r) {
+  if (r->state != RequestState::kPosted) return 0;
+  matcher_.withdraw(r);
+  move_to_list(r, nullptr);
+  --outstanding_;
+  r->to(RequestState::kFree);
+  requests_.give(r);
+  return 1;
+}
+
+int Device::probe(int peer, const MatchKey& key, lite_status* status, Message** message) {
+  auto* m = static_cast<Message*>(matcher_.find_unexpected(key));
+  if (m == nullptr) {
+    progress();
+    m = static_cast<Message*>(matcher_.find_unexpected(key));
+  }
+  if (m == nullptr) {
+    const int lost = lost_source(peer);
+    if (lost < 0) return 0;
+    *status = {LITE_ERR_PEER_LOST, key.source, key.tag, lost, 0};
+    return report(LITE_ERR_PEER_LOST, lost);
+  }
+  *status = {LITE_OK, m->key.source, m->key.tag, m->peer, m->bytes};
+  if (message == nullptr) return 1;
+  matcher_.remove_unexpected(m);
+  m->detached = true;
+  *message = m;
+  return 1;
+}
+
+int Device::receive_detached(Message* m, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
+  const int peer = m->peer;
+  if (m->state == MessageState::kFailed || (m->state == MessageState::kOffered && peers_[peer].lost != 0)) {
+    *status = {LITE_ERR_PEER_LOST, m->key.source, m->key.tag, peer, 0};
+    free_message(m);
+    return report(LITE_ERR_PEER_LOST, peer);
+  }
+  return receive_message(m, buffer, bytes, cookie, status, request);
+}
+
+// The receive takes message m, which is in the matcher or detached.
+int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
+  Request* r = nullptr;
+  const bool complete_now = m->state == MessageState::kReady || m->state == MessageState::kPinned;
+  if (!complete_now && (r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, m->peer);
+  if (m->match_queued) matcher_.remove_unexpected(m);
+  m->detached = false;
+  if (m->synchronous && m->state != MessageState::kPinned) send_ack(m->peer, m->sender);
+
+  if (complete_now) {
+    fill_status(status, m->key, m->peer, m->bytes, bytes);
+    const void* data = m->state == MessageState::kPinned ? m->request->buffer : m->block.data;
+    if (status->bytes != 0) std::memcpy(buffer, data, status->bytes);
+    if (m->state == MessageState::kPinned) complete(m->request, LITE_OK);
+    free_message(m);
+    return LITE_OK;
+  }
+
+  *request = r;
+  r->key = m->key;
+  RequestState state = RequestState::kReceivingTransfer;
+  if (m->state == MessageState::kArriving) state = RequestState::kReceivingBlock;
+  if (m->state == MessageState::kDeferred) state = RequestState::kReceivingChannel;
+  start_request(r, RequestKind::kReceive, state, m->peer, buffer, bytes, cookie);
+  matched(r, m->key, m->peer, m->bytes);
+  switch (state) {
+    case RequestState::kReceivingTransfer: {
+      const std::uint64_t sender = m->sender;
+      free_message(m);
+      accept_offer(r, sender);
+      break;
+    }
+    case RequestState::kReceivingChannel:
+      m->request = r;
+      if (serve_deferred(peers_[m->peer])) break;
+      attend(peers_[r->peer], kAttentionDeferred);
+      break;
+    default: m->request = r;
+  }
+  return LITE_PENDING;
+}
+
+void Device::send_ack(int peer, std::uint64_t sender) {
+  AckPacket ack{};
+  ack.header.type = PacketType::kSyncAck;
+  ack.sender = sender;
+  const int result = send_control(peer, &ack.header, sizeof ack);
+  // Headroom was there, so this is a lost peer; an answer that cannot be sent must not be forgotten quietly.
+  if (result < 0) peer_lost(peer, -result);
+}
+
+}  // namespace ch_lite

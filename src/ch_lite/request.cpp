@@ -1,0 +1,53 @@
+// The state tables of requests and messages.
+#include "request.h"
+
+namespace ch_lite {
+namespace {
+
+template <typename... States>
+constexpr std::uint16_t set(States... states) {
+  return static_cast<std::uint16_t>((0u | ... | (1u << static_cast<unsigned>(states))));
+}
+
+using R = RequestState;
+// Row: from. What may follow. kComplete is reachable from every pending state, as any peer can be lost.
+constexpr std::uint16_t kRequestNext[kRequestStates] = {
+    /* kFree */ set(R::kPosted, R::kReceivingChannel, R::kReceivingBlock, R::kReceivingTransfer, R::kAwaitingCts, R::kSending,
+                    R::kSendingAwaitingAck, R::kAwaitingAck, R::kSelfPinned, R::kWaitingCredit, R::kComplete),
+    /* kPosted */ set(R::kReceivingChannel, R::kReceivingTransfer, R::kComplete, R::kFree),
+    /* kReceivingChannel */ set(R::kComplete),
+    /* kReceivingBlock */ set(R::kComplete),
+    /* kReceivingTransfer */ set(R::kComplete),
+    /* kAwaitingCts */ set(R::kSending, R::kComplete),
+    /* kSending */ set(R::kComplete),
+    /* kSendingAwaitingAck */ set(R::kSending, R::kAwaitingAck, R::kComplete),
+    /* kAwaitingAck */ set(R::kComplete),
+    /* kSelfPinned */ set(R::kComplete),
+    /* kWaitingCredit */ set(R::kAwaitingCts, R::kSending, R::kComplete),
+    /* kComplete */ set(R::kReported, R::kFree),
+    /* kReported */ set(R::kFree),
+};
+
+using M = MessageState;
+constexpr std::uint16_t kMessageNext[kMessageStates] = {
+    /* kFree */ set(M::kReady, M::kArriving, M::kDeferred, M::kOffered, M::kPinned),
+    /* kReady */ set(M::kFree),
+    /* kArriving */ set(M::kReady, M::kFailed, M::kFree),
+    /* kDeferred */ set(M::kArriving, M::kFailed, M::kFree),
+    /* kOffered */ set(M::kTransfer, M::kFailed, M::kFree),
+    /* kPinned */ set(M::kFree),
+    /* kTransfer */ set(M::kReady, M::kFree),
+    /* kFailed */ set(M::kFree),
+};
+
+template <typename State>
+bool look_up(const std::uint16_t* table, State from, State to) {
+  return (table[static_cast<unsigned>(from)] >> static_cast<unsigned>(to) & 1u) != 0;
+}
+
+}  // namespace
+
+bool legal(RequestState from, RequestState to) { return look_up(kRequestNext, from, to); }
+bool legal(MessageState from, MessageState to) { return look_up(kMessageNext, from, to); }
+
+}  // namespace ch_lite

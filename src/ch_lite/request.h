@@ -1,0 +1,126 @@
+// Requests (sends and receives under way) and messages (arrived, not yet received): their states and what legally follows what.
+// Nodes of the device's pools; used by device.cpp and the protocol files, gate held.
+#pragma once
+#include <cstdint>
+
+#include "../mplite/signal_safe.h"
+#include "blocks.h"
+#include "ch_lite.h"
+#include "channel.h"
+#include "check.h"
+#include "matcher.h"
+
+namespace ch_lite {
+
+class Device;
+
+// docs/ARCHITECTURE.md has the table with what leads from one to the other.
+enum class RequestState : std::uint8_t {
+  kFree,                // in the pool
+  // receives
+  kPosted,              // in the matcher, on the list of its peer or of any source
+  kReceivingChannel,    // matched an eager message: its channel receive is posted into the user's buffer, or waits its turn (deferred)
+  kReceivingBlock,      // matched an eager message whose data is still arriving in a block
+  kReceivingTransfer,   // matched an RTS: CTS sent, the transfer goes into the user's buffer
+  // sends
+  kAwaitingCts,         // RTS sent
+  kSending,             // the channel reads from the user's buffer
+  kSendingAwaitingAck,  // the same, synchronous, not matched yet
+  kAwaitingAck,         // synchronous: the buffer is free, not matched yet
+  kSelfPinned,          // to oneself: the message in the matcher points into the user's buffer
+  kWaitingCredit,       // active message: queued for its lane's credit
+  // both
+  kComplete,            // on the completion queue; status is final
+  kReported,            // handed to the host, which frees it
+};
+inline constexpr int kRequestStates = 13;
+
+enum class MessageState : std::uint8_t {
+  kFree,      // in the pool
+  kReady,     // all data is in the block (or there is none)
+  kArriving,  // the channel receive into the block is posted
+  kDeferred,  // eager, no channel receive posted: no block yet, or one from the same source is waiting before it
+  kOffered,   // RTS: the data waits at the sender
+  kPinned,    // from oneself: the data is in the sender's buffer (`request` is the send)
+  kTransfer,  // active message: CTS sent, the transfer goes into the block
+  kFailed,    // detached by improbe, and the peer was lost before its data was here
+};
+inline constexpr int kMessageStates = 8;
+
+bool legal(RequestState from, RequestState to) MPLITE_SIGNAL_SAFE;
+bool legal(MessageState from, MessageState to) MPLITE_SIGNAL_SAFE;
+
+enum class RequestKind : std::uint8_t { kReceive, kSend, kAmSend };
+
+using Request = ::lite_request;
+using Message = ::lite_message;
+
+// Pending requests by peer, so that a lost peer fails all that is on it.
+struct RequestList {
+  Request* head = nullptr;
+};
+
+}  // namespace ch_lite
+
+struct lite_request : ch_lite::PostedNode {
+  lite_request* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  ch_lite::Device* device = nullptr;
+
+  ch_lite::RequestState state = ch_lite::RequestState::kFree;
+  ch_lite::RequestKind kind = ch_lite::RequestKind::kReceive;
+  bool owned = false;  // the device's own (an active message without data that waits for credit): never reported
+  bool synchronous = false;
+  int peer = -1;                // -1: a receive from any source, unmatched
+  void* buffer = nullptr;       // a send only reads it
+  std::uint64_t bytes = 0;      // length of the send; room of the receive
+  std::uint64_t incoming = 0;   // receive: full length of the matched message
+  std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved
+  MPID_TransferId transfer = 0;  // kReceivingTransfer
+  MPID_ChannelId channel = 0;
+  void* cookie = nullptr;
+  lite_status status{};
+
+  ch_lite::RequestList* list = nullptr;  // where it is linked while pending
+  lite_request* list_next = nullptr;
+  lite_request* list_prev = nullptr;
+  lite_request* queue_next = nullptr;  // completion queue, or the lane of kWaitingCredit
+
+  ch_lite::Block am_header{};  // kWaitingCredit: a copy of the host's header
+  std::uint32_t am_handler = 0;
+  std::uint32_t am_header_bytes = 0;
+
+  void to(ch_lite::RequestState next) MPLITE_SIGNAL_SAFE {
+    CHLITE_CHECK(ch_lite::legal(state, next));
+    state = next;
+  }
+};
+
+struct lite_message : ch_lite::UnexpectedNode {
+  lite_message* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  ch_lite::Device* device = nullptr;
+
+  ch_lite::MessageState state = ch_lite::MessageState::kFree;
+  bool synchronous = false;  // an ack is owed when matched (`sender`)
+  bool active = false;       // an active message: never in the matcher
+  bool detached = false;     // by improbe
+  int peer = -1;
+  std::uint64_t bytes = 0;   // of data, full length
+  std::uint64_t sender = 0;  // the sender's request handle
+  std::uint64_t charge = 0;  // credit to give back with the message
+  ch_lite::Block block{};
+  ch_lite::Request* request = nullptr;  // the receive that matched it while it was not complete; kPinned: the send
+  MPID_TransferId transfer = 0;         // kTransfer
+  MPID_ChannelId channel = 0;
+  lite_message* deferred_next = nullptr;
+
+  lite_message* am_next = nullptr;
+  std::uint32_t am_handler = 0;
+  std::uint32_t am_header_bytes = 0;
+
+  void to(ch_lite::MessageState next) MPLITE_SIGNAL_SAFE {
+    CHLITE_CHECK(ch_lite::legal(state, next));
+    state = next;
+  }
+};

@@ -1,0 +1,89 @@
+// Short protocol: envelope and data in one control packet. And the acks of synchronous short and eager messages.
+#include <cstring>
+
+#include "device.h"
+
+namespace ch_lite {
+
+int Device::isend(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
+                  Request** request) {
+  if (peer == options_.rank) return send_self(buffer, bytes, key, synchronous, cookie, request);
+  Peer& p = peers_[peer];
+  if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
+  const Choice choice = choose_protocol(bytes, cutoffs_, p.credits[kPointToPoint].left());
+  mplite::Counters& c = mplite::channel_counters();
+  if (choice.out_of_credit) ++c.credit_stalls;
+  int result;
+  if (choice.protocol == Protocol::kShort) {
+    ++c.short_msgs;
+    c.short_bytes += bytes;
+    result = send_short(buffer, bytes, peer, key, synchronous, cookie, request);
+  } else if (choice.protocol == Protocol::kEager) {
+    ++c.eager_msgs;
+    c.eager_bytes += bytes;
+    result = send_eager(buffer, bytes, peer, key, synchronous, cookie, request);
+  } else {
+    ++c.rndv_msgs;
+    c.rndv_bytes += bytes;
+    result = send_rendezvous(buffer, bytes, peer, key, cookie, request);
+  }
+  if (result >= 0 && choice.charge != 0) CHLITE_CHECK(p.credits[kPointToPoint].spend(choice.charge));
+  return result;
+}
+
+int Device::send_short(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
+                       Request** request) {
+  MessagePacket packet{{PacketType::kShort, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, 0};
+  Request* r = nullptr;
+  if (synchronous) {
+    if ((r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, peer);
+    packet.header.flags = kPacketSync;
+    packet.sender = r->pool_handle;
+  }
+  const int result = send_control(peer, &packet.header, sizeof packet, buffer, static_cast<int>(bytes));
+  if (result < 0) {
+    if (r != nullptr) unreserve(r);
+    peer_lost(peer, -result);
+    return report(LITE_ERR_PEER_LOST, peer);
+  }
+  if (r == nullptr) return LITE_OK;
+  r->key = key;
+  start_request(r, RequestKind::kSend, RequestState::kAwaitingAck, peer, buffer, bytes, cookie);
+  *request = r;
+  return LITE_PENDING;
+}
+
+void Device::handle_short(const Packet& packet, int from) {
+  const std::uint64_t charge = message_charge(packet.bytes);
+  if (!peers_[from].credits[kPointToPoint].accept(charge))
+    return protocol_error(from, "more data than it has credit for (is LITE_CREDITS the same on every rank?)");
+  if (Request* r = match(packet.key)) {
+    matched(r, packet.key, from, packet.bytes);
+    if (r->status.bytes != 0) std::memcpy(r->buffer, packet.payload, r->status.bytes);
+    finish_receive(r);
+    release_credit(from, kPointToPoint, charge);
+    if (packet.sync) send_ack(from, packet.sender);
+    return;
+  }
+  Message* m = new_message(from, packet, MessageState::kReady, kPointToPoint, charge);
+  if (packet.bytes != 0) {
+    m->block = obtain_block(packet.bytes);
+    CHLITE_CHECK(m->block.data != nullptr);  // headroom()
+    std::memcpy(m->block.data, packet.payload, packet.bytes);
+  }
+  count_unexpected(packet.bytes);
+  matcher_.add_unexpected(m);
+}
+
+void Device::handle_ack(const Packet& packet, int from) {
+  Request* r = echoed(packet.sender, from);
+  if (r == nullptr) return;
+  if (r->state == RequestState::kAwaitingAck)
+    complete(r, LITE_OK);
+  else if (r->state == RequestState::kSendingAwaitingAck)
+    r->to(RequestState::kSending);
+  else
+    protocol_error(from, "an ack to a request that waits for none");
+}
+
+}  // namespace ch_lite

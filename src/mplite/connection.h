@@ -1,0 +1,106 @@
+// One stream connection: its states, what has been read ahead, what is being written. Data only; engine_*.cpp act on it.
+// Used by engine.h.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "net.h"
+#include "wire.h"
+
+namespace mplite {
+
+// What is true in each state; the table of legal changes is in engine.cpp (change_state).
+enum class ConnectionState : std::uint8_t {
+  kFree,            // in the pool
+  kConnecting,      // ours: connect() is under way
+  kAwaitChallenge,  // ours: we said hello
+  kAwaitAccept,     // ours: we proved ourselves; nothing but handshake was sent
+  kAwaitHello,      // theirs: accepted, nobody known yet; has a deadline
+  kAwaitProof,      // theirs: challenged; the rank it claims is not believed yet
+  kUp,              // belongs to one peer; frames flow
+};
+
+enum class PeerState : std::uint8_t {
+  kIdle,   // no connection, none wanted
+  kMaking, // somebody wants one: our attempt is under way, or we gave way in a tie and theirs must come before the deadline
+  kUp,     // has a connection
+  kGone,   // closed in order: everybody is ending
+  kLost,   // given up, `error` says why
+};
+
+// One message on its way out, in the engine's pool. Owned by the engine until done; `data` belongs to the sender unless `block` is set.
+struct SendOp {
+  SendOp* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  SendOp* next = nullptr;
+  const std::uint8_t* data = nullptr;
+  std::uint64_t total = 0;
+  std::uint64_t committed = 0;  // cut into frames so far
+  std::uint64_t written = 0;    // taken by the kernel so far
+  std::uint64_t id = 0;
+  void (*on_done)(void* arg, int error) = nullptr;
+  void* arg = nullptr;
+  std::uint8_t* block = nullptr;  // heap copy of a large control packet
+  std::uint32_t frames = 0;       // committed and not yet wholly written
+  int peer = -1;
+  int error = 0;
+  FrameKind kind = FrameKind::kControl;
+  bool all_committed = false;
+  bool done = false;
+  bool released = false;
+  static constexpr std::size_t kInlineBytes = 160;  // a device packet without data fits
+  std::uint8_t inline_bytes[kInlineBytes];
+};
+
+// A frame whose place in the stream is fixed.
+struct OutFrame {
+  FrameHeader header;
+  SendOp* op;
+  const std::uint8_t* payload;
+  std::uint64_t sent;  // of header and payload together
+};
+
+struct Connection {
+  static constexpr std::uint32_t kStagingBytes = 2 * kControlBytesMax;  // a whole control packet and what follows it
+  static constexpr std::uint32_t kReadAheadBytes = 8 * 1024;            // what is read before its frame is known costs one copy
+  static constexpr int kOutFrames = 8;
+
+  Connection* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+
+  int fd = -1;
+  int peer = -1;  // known once kUp, and in our own attempts
+  ConnectionState state = ConnectionState::kFree;
+  bool ours = false;
+  bool parked = false;        // a frame waits for a buffer: nothing is read
+  bool in_ready_list = false; // a control packet is staged: nothing is read
+  bool in_frame = false;      // header taken, payload still coming
+  bool flushing = false;
+  bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
+  unsigned interest = 0;      // as registered
+  int low_water = 1;
+
+  // receiving: staging[begin, end) has been read and not consumed
+  std::uint32_t begin = 0, end = 0;
+  FrameHeader header = {};
+  std::uint8_t* destination = nullptr;  // where the rest of this payload goes
+  std::uint64_t room = 0;               // of it; what comes beyond is thrown away
+  std::uint64_t owed = 0;               // payload bytes still to come
+
+  // sending
+  OutFrame out[kOutFrames];
+  int out_first = 0, out_count = 0;
+
+  // handshake
+  std::int64_t deadline_ns = 0;
+  Hello hello = {};  // what we sent last, or the challenge we answered
+  sockaddr_storage remote = {};
+
+  Connection* ready_next = nullptr;
+  Connection* young_next = nullptr;  // all connections in handshake, oldest first
+  Connection* young_previous = nullptr;
+
+  std::uint8_t staging[kStagingBytes];
+};
+
+}  // namespace mplite

@@ -1,0 +1,259 @@
+// The three controllers. Everything from on_signal down is signal-safe; test/signal/closure_check starts at on_signal.
+#include "controller.h"
+
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <linux/futex.h>
+#include <sys/eventfd.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "trace.h"
+
+namespace mplite {
+namespace {
+
+Controller* g_controller = nullptr;       // what the handler works for
+thread_local bool t_in_handler = false;  // tells on_drain whose context it runs in
+
+constexpr std::uint64_t kWakeToken = std::uint64_t{1} << 62;  // no connection has it: the engine ignores the event
+
+long futex(std::atomic<int>* word, int op, int value) {
+  return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+int Controller::start(Engine& engine, const Options& options, char* error, std::size_t error_size) {
+  engine_ = &engine;
+  options_ = options;
+  engine.gate().set_drain(on_drain, this);
+  int rc = 0;
+  if (options.kind == ControllerKind::kSigio) rc = start_signal(error, error_size);
+  if (options.kind == ControllerKind::kThread) rc = start_thread(error, error_size);
+  running_ = rc == 0;
+  return rc;
+}
+
+int Controller::start_signal(char* error, std::size_t error_size) {
+  const int signal = options_.signal;
+  struct sigaction current = {};
+  sigaction(signal, nullptr, &current);
+  const bool taken = (current.sa_flags & SA_SIGINFO) != 0 || (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN);
+  if (taken) {
+    std::snprintf(error, error_size,
+                  "signal %d (%s) has a handler of the application already: choose another with LITE_SIGNAL=RTMIN+1, or LITE_CONTROLLER=thread",
+                  signal, strsignal(signal));
+    return -EBUSY;
+  }
+  owner_ = pthread_self();
+  owner_tid_ = static_cast<int>(syscall(SYS_gettid));
+  sigemptyset(&set_);
+  sigaddset(&set_, signal);
+  pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
+  g_controller = this;
+  struct sigaction action = {};
+  action.sa_sigaction = on_signal;
+  // ONSTACK: an application that set an alternate stack did so because the normal one may be small.
+  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+  sigfillset(&action.sa_mask);  // no other handler of the application interrupts ours half-way
+  if (sigaction(signal, &action, &before_) != 0) {
+    const int rc = -errno;
+    std::snprintf(error, error_size, "cannot install a handler for signal %d: %s", signal, strerror(errno));
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    return rc;
+  }
+  Hold hold(engine_->gate());
+  engine_->set_signal_driven(owner_tid_, signal);
+  return 0;
+}
+
+int Controller::start_thread(char* error, std::size_t error_size) {
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0 || engine_->net().watch(wake_fd_, kWakeToken, kReadable) < 0) {
+    std::snprintf(error, error_size, "the helper thread's wake-up descriptor cannot be made: %s", strerror(errno));
+    return -EMFILE;
+  }
+  stopping_.store(false);
+  // Started with all signals blocked: the application's handlers stay in the application's threads.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int rc = pthread_create(&helper_, nullptr, thread_main, this);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (rc != 0) {
+    std::snprintf(error, error_size, "the helper thread cannot be started: %s", strerror(rc));
+    engine_->net().unwatch(wake_fd_);
+    close(wake_fd_);
+    wake_fd_ = -1;
+  }
+  return -rc;
+}
+
+void Controller::stop() {
+  if (!running_) return;
+  running_ = false;
+  enter_wait();
+  if (options_.kind == ControllerKind::kSigio) {
+    {
+      Hold hold(engine_->gate());
+      engine_->set_signal_driven(0, options_.signal);
+    }
+    // A pending instance must not reach the application's own disposition after we are gone.
+    const timespec now = {0, 0};
+    siginfo_t info;
+    while (sigtimedwait(&set_, &info, &now) > 0) {
+    }
+    sigaction(options_.signal, &before_, nullptr);
+    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    g_controller = nullptr;
+  }
+  if (options_.kind == ControllerKind::kThread) {
+    stopping_.store(true);
+    armed_.store(1);
+    futex(&armed_, FUTEX_WAKE, INT_MAX);
+    const std::uint64_t one = 1;
+    if (write(wake_fd_, &one, sizeof one) < 0) return;  // cannot happen on an eventfd that nobody else writes
+    pthread_join(helper_, nullptr);
+    armed_.store(0);
+    engine_->net().unwatch(wake_fd_);
+    close(wake_fd_);
+    wake_fd_ = -1;
+  }
+}
+
+void Controller::publish() {
+  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && (outstanding_ || always_) && !armed());
+}
+
+void Controller::set_outstanding(bool outstanding) {
+  outstanding_ = outstanding;
+  publish();
+}
+
+void Controller::set_always(bool always) {
+  Hold hold(engine_->gate());
+  always_ = always;
+  publish();
+}
+
+void Controller::leave_library() {
+  if (!running_ || options_.kind == ControllerKind::kSync || armed()) return;
+  if (options_.kind == ControllerKind::kThread) {
+    armed_.store(1);
+    trace(TraceEvent::kArm);
+    futex(&armed_, FUTEX_WAKE, 1);
+    ++engine_->counters().mask_calls;
+    publish();
+    return;
+  }
+  if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask
+  // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
+  // announced. What comes after that look is delivered when the signal is unblocked.
+  const timespec now = {0, 0};
+  siginfo_t info;
+  ++engine_->counters().mask_calls;
+  if (sigtimedwait(&set_, &info, &now) > 0) {
+    Hold hold(engine_->gate());
+    engine_->refill();
+    engine_->set_exhaustive(true);
+    options_.progress(options_.arg);
+    engine_->set_exhaustive(false);
+    if (!outstanding_ && !always_) return;
+  }
+  armed_.store(1);
+  publish();
+  trace(TraceEvent::kArm);
+  ++engine_->counters().mask_calls;
+  pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+}
+
+void Controller::enter_wait() {
+  if (!armed()) return;
+  if (options_.kind == ControllerKind::kSigio) {
+    if (pthread_equal(pthread_self(), owner_) == 0) return;
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    ++engine_->counters().mask_calls;
+  }
+  armed_.store(0);
+  trace(TraceEvent::kDisarm);
+  publish();
+}
+
+// ---- the handler ----
+
+void Controller::on_signal(int, siginfo_t*, void*) {
+  const int saved_errno = errno;
+  Controller* self = g_controller;
+  if (self != nullptr) {
+    Counters& counters = self->engine_->counters();
+    ++counters.signals;
+    t_in_handler = true;
+    if (self->engine_->gate().try_enter()) {
+      trace(TraceEvent::kSignal, -1, 1);
+      self->run_in_handler();
+      self->engine_->gate().leave();
+    } else {
+      ++counters.signals_turned_away;
+    }
+    t_in_handler = false;
+  }
+  errno = saved_errno;
+}
+
+// Gate held, nothing may be allocated, bounded in bytes. What the budget leaves is continued by a signal to ourselves: none comes for data that is
+// in the socket already.
+void Controller::run_in_handler() {
+  engine_->set_async(true);
+  engine_->begin_budget();
+  options_.progress(options_.arg);
+  engine_->end_budget();
+  engine_->set_async(false);
+  if (engine_->more_to_do()) syscall(SYS_tgkill, getpid(), owner_tid_, options_.signal);
+}
+
+// A handler was turned away while the gate was held; its holder does the work before letting go.
+void Controller::on_drain(void* arg) {
+  auto* self = static_cast<Controller*>(arg);
+  trace(TraceEvent::kDrain);
+  if (t_in_handler) {
+    self->run_in_handler();
+    return;
+  }
+  self->engine_->set_exhaustive(true);
+  self->options_.progress(self->options_.arg);
+  self->engine_->set_exhaustive(false);
+}
+
+// ---- the helper thread ----
+
+void* Controller::thread_main(void* arg) {
+  static_cast<Controller*>(arg)->run_in_thread();
+  return nullptr;
+}
+
+void Controller::run_in_thread() {
+  NetEvent event;
+  while (!stopping_.load()) {
+    if (armed_.load() == 0) {
+      futex(&armed_, FUTEX_WAIT, 0);
+      continue;
+    }
+    // Asleep without the gate; level-triggered, so nothing is consumed by looking. The time-out is for deadlines (connecting peers).
+    engine_->net().wait(&event, 1, 500'000'000);
+    if (stopping_.load() || armed_.load() == 0) continue;
+    Hold hold(engine_->gate());
+    if (armed_.load() == 0) continue;
+    ++engine_->counters().thread_wakes;
+    trace(TraceEvent::kWake);
+    engine_->refill();
+    engine_->set_exhaustive(true);
+    options_.progress(options_.arg);
+    engine_->set_exhaustive(false);
+  }
+}
+
+}  // namespace mplite

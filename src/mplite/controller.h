@@ -1,0 +1,80 @@
+// The three ways in which the engine moves while the application computes: sigio, thread, sync.
+// Made by boot.cpp (device) and mplite.cpp; the only file that installs a signal handler or starts a thread.
+#pragma once
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <cstddef>
+
+#include "engine.h"
+#include "knobs.h"
+#include "signal_safe.h"
+
+namespace mplite {
+
+// sigio:  every socket raises the signal in the thread that called start(); its handler does all the work. The signal is blocked in that thread while it is inside the
+//         library, and unblocked by leave_library() when something is outstanding.
+// thread: a helper thread does the same work; it sleeps on a futex while the application is inside the library or nothing is outstanding,
+//         and in epoll_wait otherwise.
+// sync:   nothing moves outside the library.
+class Controller {
+ public:
+  // `progress(arg)` moves everything and acts on it; it is called gate held, with Engine::async() telling whether it may allocate.
+  // `want_arm(…)` is told, gate held or in the owning thread, when leave_library() has or has no longer something to do.
+  struct Options {
+    ControllerKind kind = ControllerKind::kSigio;
+    int signal = SIGIO;
+    void (*progress)(void* arg) = nullptr;
+    void* arg = nullptr;
+    void (*want_arm)(bool want) = nullptr;
+  };
+
+  // Ordinary context, in the thread that will own the signal. Returns 0 or -errno with a sentence in `error`: -EBUSY when the application has a
+  // handler for the signal already. One controller that is not `sync` per process.
+  int start(Engine& engine, const Options& options, char* error, std::size_t error_size);
+  // Ordinary context, same thread. Afterwards no handler runs; the signal's disposition and mask are as before start().
+  void stop();
+
+  // Gate held. Whether something should move while the application computes.
+  void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE;
+  // With several application threads the owner cannot know what the others start: it arms whenever it leaves.
+  void set_always(bool always);
+
+  // Owning thread, gate not held, on the way out of the library.
+  void leave_library();
+  // Gate held or not: the caller polls from now on.
+  void enter_wait() MPLITE_SIGNAL_SAFE;
+
+  bool armed() const { return armed_.load(std::memory_order_relaxed) != 0; }
+  ControllerKind kind() const { return options_.kind; }
+
+ private:
+  static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
+  static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
+  static void* thread_main(void* self);
+  void run_in_handler() MPLITE_SIGNAL_SAFE;
+  void run_in_thread();
+  void publish() MPLITE_SIGNAL_SAFE;
+  int start_signal(char* error, std::size_t error_size);
+  int start_thread(char* error, std::size_t error_size);
+
+  Engine* engine_ = nullptr;
+  Options options_;
+  bool running_ = false;
+  bool outstanding_ = false;
+  bool always_ = false;
+  std::atomic<int> armed_{0};
+  // sigio
+  pthread_t owner_ = {};
+  int owner_tid_ = 0;
+  sigset_t set_ = {};
+  sigset_t mask_before_ = {};
+  struct sigaction before_ = {};
+  // thread
+  pthread_t helper_ = {};
+  int wake_fd_ = -1;
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace mplite

@@ -1,0 +1,525 @@
+// Connections: made on first use, accepted, proved, lost; and the polling that drives everything.
+// Neighbours: engine_send.cpp (queues to socket), engine_receive.cpp (socket to frames), handshake.cpp (the proofs).
+#include "engine.h"
+
+#include <arpa/inet.h>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <netinet/in.h>
+#include <new>
+
+#include "log.h"
+
+namespace mplite {
+namespace {
+
+// old state (row) -> new state (column): kFree, kConnecting, kAwaitChallenge, kAwaitAccept, kAwaitHello, kAwaitProof, kUp
+constexpr bool kLegal[7][7] = {
+    /* kFree           */ {false, true, false, false, true, false, false},
+    /* kConnecting     */ {true, false, true, false, false, false, false},
+    /* kAwaitChallenge */ {true, false, false, true, false, false, false},
+    /* kAwaitAccept    */ {true, false, false, false, false, false, true},
+    /* kAwaitHello     */ {true, false, false, false, false, true, false},
+    /* kAwaitProof     */ {true, false, false, false, false, false, true},
+    /* kUp             */ {true, false, false, false, false, false, false},
+};
+
+constexpr std::int64_t kYoungNs = 10'000'000'000;  // a stranger or slow writer has this long to prove itself
+constexpr unsigned kDeadlineStride = 64;           // polls between looks at the clock while something has a deadline
+constexpr int kEventsMax = 64;
+constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
+constexpr unsigned kSilenceStride = 4096;  // polls between looks at the clock for it
+
+}  // namespace
+
+Engine::Engine(Net& net, const EngineOptions& options) : net_(net), options_(options) {}
+
+Engine::~Engine() {
+  for (int i = 0; peers_ != nullptr && i < options_.size; ++i) {
+    Peer& p = peers_[i];
+    if (p.connection != nullptr) {
+      net_.close(p.connection->fd);
+      p.connection->fd = -1;
+    }
+    fail_sends(i, ECANCELED);
+    p.connection = nullptr;
+  }
+  for (Connection* c = young_head_; c != nullptr; c = c->young_next)
+    if (c->fd >= 0) net_.close(c->fd);
+  if (options_.listener >= 0) net_.close(options_.listener);
+  notes_.print(options_.rank, net_.now_ns(), 2, true);
+  delete[] peers_;
+}
+
+int Engine::start() {
+  peers_ = new (std::nothrow) Peer[static_cast<std::size_t>(options_.size)];
+  if (peers_ == nullptr || !refill()) return -ENOMEM;
+  if (options_.listener >= 0) {
+    const int rc = net_.watch(options_.listener, kListenerToken, kReadable);
+    ++counters_.other_calls;
+    if (rc < 0) return rc;
+  }
+  return 0;
+}
+
+void Engine::set_sink(FrameKind kind, const Sink& sink) { sinks_[static_cast<int>(kind)] = sink; }
+
+bool Engine::refill() {
+  if (!notes_.empty()) notes_.print(options_.rank, net_.now_ns());
+  while (stale_ != nullptr) {
+    SendOp* op = stale_;
+    stale_ = op->next;
+    give(op);
+  }
+  // Connections are large (staging) and rare; sends must last a handler entry.
+  return connections_.reserve(4) && sends_.reserve(128);
+}
+
+void Engine::change_state(Connection& c, ConnectionState to) {
+  if (!kLegal[static_cast<int>(c.state)][static_cast<int>(to)]) __builtin_trap();
+  c.state = to;
+}
+
+// ---- making connections ----
+
+// 0: frames may be queued for the peer (its connection is up or coming); -errno: it is lost.
+int Engine::ensure_connection(int peer) {
+  Peer& p = peers_[peer];
+  switch (p.state) {
+    case PeerState::kUp:
+    case PeerState::kMaking:
+      return 0;
+    case PeerState::kLost:
+      return -p.error;
+    case PeerState::kGone:
+      return -EPIPE;
+    case PeerState::kIdle:
+      break;
+  }
+  p.state = PeerState::kMaking;
+  ++wanting_;
+  p.give_up_ns = net_.now_ns() + options_.connect_timeout_ns;
+  begin_connect(peer);
+  return p.state == PeerState::kLost ? -p.error : 0;
+}
+
+// Starts our attempt if it can be started now; poll() tries again otherwise.
+void Engine::begin_connect(int peer) {
+  Peer& p = peers_[peer];
+  if (p.connection != nullptr) return;
+  if (connections_.free_count() == 0) {
+    if (async_ || !refill()) return;  // retried from poll() in ordinary context
+  }
+  const sockaddr_storage& address = options_.peers[peer].address;
+  const int fd = net_.open_stream(address.ss_family);
+  ++counters_.other_calls;
+  if (fd < 0) {
+    lose(peer, -fd);
+    return;
+  }
+  Connection* c = connections_.take();
+  c->fd = fd;
+  c->ours = true;
+  c->peer = peer;
+  c->remote = address;
+  c->deadline_ns = p.give_up_ns;
+  change_state(*c, ConnectionState::kConnecting);
+  net_.set_options(fd, options_.stream);
+  p.connection = c;
+  young_add(*c);
+  if (signal_tid_ != 0) net_.set_signal_driven(fd, signal_tid_, signal_number_);
+  const int rc = net_.connect(fd, address);
+  counters_.other_calls += 3;
+  if (rc < 0 && rc != -EINPROGRESS) {
+    attempt_failed(*c, -rc);
+    return;
+  }
+  c->interest = kReadable | kWritable;
+  if (int error = net_.watch(fd, c->pool_handle, c->interest); error < 0) attempt_failed(*c, -error);
+}
+
+bool Engine::accept_all() {
+  bool any = false;
+  for (;;) {
+    if (connections_.free_count() == 0 && (async_ || !refill())) {
+      listener_starved_ = true;  // the listener stays readable: ordinary context takes it
+      return any;
+    }
+    sockaddr_storage from = {};
+    const int fd = net_.accept(options_.listener, from);
+    ++counters_.other_calls;
+    if (fd < 0) {
+      if (fd == -EMFILE || fd == -ENFILE || fd == -ENOMEM || fd == -ENOBUFS) notes_.note(NoteCode::kAcceptFailed, -1, -fd);
+      return any;
+    }
+    any = true;
+    if (quiescing_) {
+      net_.close(fd);
+      continue;
+    }
+    while (young_count_ >= kYoungMax) {  // a flood: the oldest stranger makes room; those of ours have their own deadline
+      Connection* oldest = young_head_;
+      while (oldest != nullptr && oldest->ours) oldest = oldest->young_next;
+      if (oldest == nullptr) break;
+      refuse(*oldest, NoteCode::kTooManyStrangers, 0);
+    }
+    Connection* c = connections_.take();
+    c->fd = fd;
+    c->remote = from;
+    c->deadline_ns = net_.now_ns() + kYoungNs;
+    change_state(*c, ConnectionState::kAwaitHello);
+    net_.set_options(fd, options_.stream);
+    if (signal_tid_ != 0) net_.set_signal_driven(fd, signal_tid_, signal_number_);
+    c->interest = kReadable;
+    counters_.other_calls += 2;
+    young_add(*c);
+    if (const int rc = net_.watch(fd, c->pool_handle, c->interest); rc < 0)
+      refuse(*c, NoteCode::kAcceptFailed, -rc);
+    else
+      step_handshake(*c);  // its hello is often there already
+  }
+}
+
+// A handshake message is 64 bytes on a fresh socket: if the kernel does not take it whole, something is very wrong with this connection.
+bool Engine::say(Connection& c, const Hello& message) {
+  const iovec part = {const_cast<Hello*>(&message), sizeof message};
+  const std::int64_t n = net_.write(c.fd, &part, 1);
+  ++counters_.writes;
+  return n == static_cast<std::int64_t>(sizeof message);
+}
+
+// Advances a connection that is not up yet as far as it goes.
+void Engine::step_handshake(Connection& c) {
+  ++depth_;
+  while (c.state != ConnectionState::kUp && c.state != ConnectionState::kFree) {
+    if (c.state == ConnectionState::kConnecting) {
+      const int rc = net_.connect_result(c.fd);
+      ++counters_.other_calls;
+      if (rc == -EINPROGRESS || rc == -EAGAIN) break;
+      if (rc < 0) {
+        attempt_failed(c, -rc);
+        break;
+      }
+      std::uint8_t nonce[kNonceBytes];
+      net_.random(nonce, sizeof nonce);
+      c.hello = hello_start(hello_context(), c.peer, nonce);
+      if (!say(c, c.hello)) {
+        attempt_failed(c, ECONNABORTED);
+        break;
+      }
+      change_state(c, ConnectionState::kAwaitChallenge);
+      set_interest(c, kReadable);
+      continue;
+    }
+    if (c.end < kHelloBytes) {
+      // Not one byte more than the message: what follows an accept belongs to the frames.
+      const iovec part = {c.staging + c.end, kHelloBytes - c.end};
+      const std::int64_t n = net_.read(c.fd, &part, 1);
+      ++counters_.reads;
+      if (n == -EAGAIN) break;
+      if (n <= 0) {
+        if (c.ours)
+          attempt_failed(c, n == 0 ? ECONNRESET : static_cast<int>(-n));
+        else
+          refuse(c, NoteCode::kHandshakeClosed, static_cast<int>(-n));
+        break;
+      }
+      c.end += static_cast<std::uint32_t>(n);
+      if (c.end < kHelloBytes) continue;
+    }
+    Hello said;
+    std::memcpy(&said, c.staging, sizeof said);
+    c.end = 0;
+    hear_hello(c, said);
+  }
+  --depth_;
+  bury();
+}
+
+void Engine::hear_hello(Connection& c, const Hello& said) {
+  switch (c.state) {
+    case ConnectionState::kAwaitHello: {
+      std::uint8_t nonce[kNonceBytes];
+      net_.random(nonce, sizeof nonce);
+      Hello challenge;
+      const HelloFault fault = hello_answer(hello_context(), said, nonce, challenge);
+      if (fault != HelloFault::kNone) return refuse(c, NoteCode::kStrangerDropped, 0, fault);
+      c.hello = challenge;
+      if (!say(c, challenge)) return refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+      change_state(c, ConnectionState::kAwaitProof);
+      return;
+    }
+    case ConnectionState::kAwaitProof: {
+      Hello acceptance;
+      const HelloFault fault = hello_accept(hello_context(), c.hello, said, acceptance);
+      if (fault != HelloFault::kNone) return refuse(c, NoteCode::kStrangerDropped, 0, fault);
+      const int peer = static_cast<int>(said.from);
+      Peer& p = peers_[peer];
+      if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost)
+        return refuse(c, NoteCode::kHandshakeClosed, EALREADY);
+      if (p.connection != nullptr) {
+        // Both sides started one: the one that the lower rank began stays. Ours had sent no frame yet, so nothing is lost with it.
+        ++counters_.ties;
+        if (peer > options_.rank) return drop(c);
+        Connection* own = p.connection;
+        p.connection = nullptr;
+        drop(*own);
+      }
+      if (!say(c, acceptance)) return refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+      if (p.state == PeerState::kIdle) {
+        p.state = PeerState::kMaking;
+        ++wanting_;
+      }
+      return come_up(c, peer);
+    }
+    case ConnectionState::kAwaitChallenge: {
+      Hello proof;
+      const HelloFault fault = hello_prove(hello_context(), c.hello, said, proof);
+      if (fault != HelloFault::kNone) {
+        notes_.note(NoteCode::kStrangerDropped, c.peer, 0, &c.remote, fault);
+        return attempt_failed(c, EPROTO);
+      }
+      c.hello = proof;
+      if (!say(c, proof)) return attempt_failed(c, ECONNABORTED);
+      change_state(c, ConnectionState::kAwaitAccept);
+      return;
+    }
+    case ConnectionState::kAwaitAccept:
+      if (hello_done(hello_context(), c.hello, said) != HelloFault::kNone) return attempt_failed(c, EPROTO);
+      return come_up(c, c.peer);
+    default:
+      __builtin_trap();
+  }
+}
+
+void Engine::come_up(Connection& c, int peer) {
+  Peer& p = peers_[peer];
+  young_remove(c);
+  c.peer = peer;
+  change_state(c, ConnectionState::kUp);
+  p.connection = &c;
+  p.state = PeerState::kUp;
+  --wanting_;
+  ++counters_.connections;
+  if (hot_ == nullptr) hot_ = &c;
+  if (p.control.head != nullptr || p.bulk.head != nullptr) flush(peer);
+}
+
+// Somebody who did not prove to be of this job: noted, dropped; the job goes on.
+void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
+  ++counters_.connections_refused;
+  notes_.note(why, -1, error, &c.remote, fault);
+  drop(c);
+}
+
+// Our own attempt ended. In a tie the other side's connection is coming (they closed ours because of it): wait for it until the deadline.
+void Engine::attempt_failed(Connection& c, int error) {
+  const int peer = c.peer;
+  const bool spoke = c.state == ConnectionState::kAwaitChallenge || c.state == ConnectionState::kAwaitAccept;
+  peers_[peer].connection = nullptr;
+  drop(c);
+  const bool may_be_tie = spoke && peer < options_.rank && (error == ECONNRESET || error == ECONNABORTED || error == EPIPE);
+  if (may_be_tie)
+    peers_[peer].gave_way = true;
+  else
+    lose(peer, error);
+}
+
+// Closes and frees; what it meant to its peer is the caller's business.
+void Engine::drop(Connection& c) {
+  if (c.state == ConnectionState::kFree) return;
+  if (c.state != ConnectionState::kUp) young_remove(c);
+  if (c.in_ready_list) ready_remove(c);
+  if (hot_ == &c) hot_ = nullptr;
+  if (settling_ == &c) settling_ = nullptr;
+  net_.unwatch(c.fd);
+  net_.close(c.fd);
+  counters_.other_calls += 2;
+  c.fd = -1;
+  change_state(c, ConnectionState::kFree);
+  c.dead = true;
+  c.young_next = graves_;
+  graves_ = &c;
+}
+
+// Gives dropped connections back once nobody up the stack can still hold one.
+void Engine::bury() {
+  if (depth_ != 0) return;
+  while (graves_ != nullptr) {
+    Connection* c = graves_;
+    graves_ = c->young_next;
+    connections_.give(c);
+  }
+}
+
+// Gives a peer up: everything queued for it completes with `error`, then the layer above is told, once.
+void Engine::lose(int peer, int error) {
+  Peer& p = peers_[peer];
+  if (p.state == PeerState::kLost || p.state == PeerState::kGone) return;
+  if (p.state == PeerState::kMaking) --wanting_;
+  p.state = quiescing_ ? PeerState::kGone : PeerState::kLost;
+  p.error = error;
+  ++depth_;
+  fail_sends(peer, error);
+  if (p.connection != nullptr) {
+    Connection* c = p.connection;
+    p.connection = nullptr;
+    drop(*c);
+  }
+  if (!quiescing_) notes_.note(NoteCode::kPeerLost, peer, error);
+  if (!quiescing_ && lost_ != nullptr) lost_(lost_self_, peer, error);
+  --depth_;
+  bury();
+}
+
+// ---- polling ----
+
+void Engine::young_add(Connection& c) {
+  c.young_next = nullptr;
+  c.young_previous = young_tail_;
+  (young_tail_ != nullptr ? young_tail_->young_next : young_head_) = &c;
+  young_tail_ = &c;
+  ++young_count_;
+}
+
+void Engine::young_remove(Connection& c) {
+  (c.young_previous != nullptr ? c.young_previous->young_next : young_head_) = c.young_next;
+  (c.young_next != nullptr ? c.young_next->young_previous : young_tail_) = c.young_previous;
+  c.young_next = c.young_previous = nullptr;
+  --young_count_;
+}
+
+void Engine::look_at_deadlines() {
+  const std::int64_t now = net_.now_ns();
+  for (Connection* c = young_head_; c != nullptr;) {
+    Connection* next = c->young_next;
+    if (!c->ours && now >= c->deadline_ns) refuse(*c, NoteCode::kHandshakeTimeout, 0);
+    c = next;
+  }
+  for (int i = 0; wanting_ > 0 && i < options_.size; ++i) {
+    Peer& p = peers_[i];
+    if (p.state != PeerState::kMaking) continue;
+    if (now >= p.give_up_ns)
+      lose(i, ETIMEDOUT);
+    else if (p.connection == nullptr && !p.gave_way && !async_)
+      begin_connect(i);  // the handler had no node for it
+  }
+}
+
+// Once a second: peers that were cut off while data was under way, which keepalive does not see.
+void Engine::look_for_silence() {
+  const StreamOptions& o = options_.stream;
+  const std::int64_t now = net_.now_ns();
+  if (o.keepalive_idle_s == 0 || now < silence_look_ns_) return;
+  silence_look_ns_ = now + kSilenceStrideNs;
+  const std::int64_t limit_ms = 1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
+  for (int i = 0; i < options_.size; ++i) {
+    const Connection* c = peers_[i].connection;
+    if (c == nullptr || c->state != ConnectionState::kUp) continue;
+    ++counters_.other_calls;
+    if (net_.is_silent(c->fd, limit_ms)) lose(i, ETIMEDOUT);
+  }
+}
+
+void Engine::set_interest(Connection& c, unsigned interest) {
+  if (c.interest == interest) return;
+  c.interest = interest;
+  net_.rewatch(c.fd, c.pool_handle, interest);
+  ++counters_.other_calls;
+}
+
+void Engine::handle(const NetEvent& event) {
+  if (event.token == kListenerToken) {
+    accept_all();
+    return;
+  }
+  Connection* c = connections_.find(event.token);
+  if (c == nullptr || c->state == ConnectionState::kFree) return;  // dropped by an earlier event of the same batch
+  if (c->state != ConnectionState::kUp) {
+    step_handshake(*c);
+    if (c->state != ConnectionState::kUp) return;
+    if ((event.ready & kReadable) == 0) return;
+  }
+  const std::uint64_t handle = c->pool_handle;
+  if ((event.ready & kWritable) != 0 && c->out_count > 0) flush(c->peer);
+  if ((event.ready & kReadable) != 0 && c->pool_handle == handle && c->state == ConnectionState::kUp) pump(*c);
+}
+
+int Engine::poll_all() {
+  if (settling_ != nullptr) settle();
+  NetEvent events[kEventsMax];
+  ++counters_.waits;
+  const int n = net_.wait(events, kEventsMax, 0);
+  ++depth_;
+  for (int i = 0; i < n; ++i) handle(events[i]);
+  ++tick_;
+  if ((young_count_ > 0 || wanting_ > 0) && (n > 0 || tick_ % kDeadlineStride == 0)) look_at_deadlines();
+  if (tick_ % kSilenceStride == 0) look_for_silence();
+  --depth_;
+  bury();
+  return n > 0 ? n : 0;
+}
+
+int Engine::poll() {
+  if (settling_ != nullptr) settle();
+  if (exhaustive_) return poll_all();
+  ++tick_;
+  int moved = 0;
+  if (!outstanding_ && queued_sends_ == 0 && young_count_ == 0 && wanting_ == 0 && tick_ % kIdleStride != 0) return 0;
+  ++depth_;
+  if (hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
+  --depth_;
+  bury();
+  if (hot_ == nullptr || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += poll_all();
+  return moved;
+}
+
+int Engine::wait(std::int64_t timeout_ns) {
+  NetEvent events[kEventsMax];
+  ++counters_.sleeps;
+  gate_.leave();
+  const int n = net_.wait(events, kEventsMax, timeout_ns);
+  gate_.enter();
+  ++depth_;
+  for (int i = 0; i < n; ++i) handle(events[i]);
+  if (young_count_ > 0 || wanting_ > 0) look_at_deadlines();
+  look_for_silence();
+  --depth_;
+  bury();
+  return n > 0 ? n : 0;
+}
+
+void Engine::prefer(int peer) {
+  Connection* c = peers_[peer].connection;
+  if (c != nullptr && c->state == ConnectionState::kUp) hot_ = c;
+}
+
+void Engine::set_signal_driven(int tid, int signo) {
+  signal_tid_ = tid;
+  signal_number_ = signo;
+  if (options_.listener >= 0) net_.set_signal_driven(options_.listener, tid, signo);
+  for (int i = 0; i < options_.size; ++i)
+    if (peers_[i].connection != nullptr) net_.set_signal_driven(peers_[i].connection->fd, tid, signo);
+  for (Connection* c = young_head_; c != nullptr; c = c->young_next) net_.set_signal_driven(c->fd, tid, signo);
+}
+
+const char* Engine::describe(int peer, char* text, std::size_t size) const {
+  const PeerAddress& a = options_.peers[peer];
+  char address[INET6_ADDRSTRLEN] = "?";
+  int port = 0;
+  if (a.address.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(a.address);
+    inet_ntop(AF_INET, &in.sin_addr, address, sizeof address);
+    port = ntohs(in.sin_port);
+  } else if (a.address.ss_family == AF_INET6) {
+    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(a.address);
+    inet_ntop(AF_INET6, &in6.sin6_addr, address, sizeof address);
+    port = ntohs(in6.sin6_port);
+  }
+  std::snprintf(text, size, "rank %d on host %s (%s port %d)", peer, a.host, address, port);
+  return text;
+}
+
+}  // namespace mplite

@@ -1,0 +1,251 @@
+// The engine: moves frames between this process and its peers over one stream connection per pair.
+// Used by messages.cpp (MP_*) and by ch_lite/channel.cpp; uses net.h, handshake.h, gate.h, pool.h. Knows no MPI and no matching.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "connection.h"
+#include "counters.h"
+#include "gate.h"
+#include "handshake.h"
+#include "log.h"
+#include "net.h"
+#include "pool.h"
+#include "signal_safe.h"
+#include "wire.h"
+
+namespace mplite {
+
+// What the layer above answers when the payload of a frame is about to be read.
+enum class Verdict {
+  kTake,    // into Destination; what is longer than `room` is read and thrown away
+  kPark,    // no buffer now: the connection stops reading (the kernel pushes back) until Engine::unpark(peer)
+  kReject,  // the frame makes no sense here: the connection is lost with EPROTO
+};
+
+struct Destination {
+  void* buffer = nullptr;
+  std::uint64_t room = 0;
+};
+
+// The upper layer's side of one frame kind (channel, transfer, message). Signal-safe, gate held, no allocation.
+struct Sink {
+  void* self = nullptr;
+  Verdict (*begin)(void* self, int peer, const FrameHeader& header, Destination& destination) = nullptr;
+  void (*end)(void* self, int peer, const FrameHeader& header) = nullptr;  // the frame's payload is all there
+};
+
+// Called once when a peer is given up, gate held, perhaps in the handler. `error` is an errno. Its send operations have been completed with
+// that error before.
+using LostCallback = void (*)(void* self, int peer, int error);
+
+// One rank's address and names, as wireup.h decodes them from the table.
+struct PeerAddress {
+  sockaddr_storage address;
+  char host[64];
+};
+
+struct EngineOptions {
+  int rank = 0;
+  int size = 1;
+  const PeerAddress* peers = nullptr;  // `size` entries, kept by the caller for the engine's life
+  int listener = -1;                   // open and listening; the engine closes it
+  std::uint8_t secret[32] = {};
+  StreamOptions stream = {};
+  std::int64_t connect_timeout_ns = 0;
+  std::uint32_t frame_bytes = 256 * 1024;     // bulk is cut into frames of this payload, so that control packets interleave
+  std::uint64_t send_copy_max = 64u << 20;        // bytes of copies of what the kernel did not take (keep_copy)
+  std::uint64_t handler_budget_bytes = 8u << 20;  // read per handler entry before it steps back
+};
+
+class Engine {
+ public:
+  Engine(Net& net, const EngineOptions& options);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // Ordinary context, once, before traffic. Returns 0 or -errno.
+  int start();
+  void set_sink(FrameKind kind, const Sink& sink);
+  void set_lost(LostCallback lost, void* self) { lost_ = lost; lost_self_ = self; }
+
+  Gate& gate() { return gate_; }
+  Counters& counters() { return counters_; }
+  Net& net() { return net_; }
+  int rank() const { return options_.rank; }
+  int size() const { return options_.size; }
+
+  // ---- all below: gate held ----
+
+  // In the handler nothing may be allocated; set by the controller around its entry. The helper thread may allocate.
+  void set_async(bool async) MPLITE_SIGNAL_SAFE { async_ = exhaustive_ = async; }
+  bool async() const MPLITE_SIGNAL_SAFE { return async_; }
+  // poll() looks at every socket: for the handler (implied), the helper thread, and after a turned-away handler.
+  void set_exhaustive(bool exhaustive) MPLITE_SIGNAL_SAFE { exhaustive_ = exhaustive; }
+  // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
+  bool refill();
+  // Whether the pools hold enough for one more control packet to be acted upon (at most kSendsPerPacket sends).
+  bool headroom() const MPLITE_SIGNAL_SAFE { return sends_.free_count() >= kSendsPerPacket; }
+  static constexpr std::uint32_t kSendsPerPacket = 8;
+
+  // Moves what can be moved without waiting: reads, writes, accepts, connects, times out. Returns the number of things that moved.
+  int poll() MPLITE_SIGNAL_SAFE;
+  // poll() that looks at every socket, for the handler and after a wait.
+  int poll_all() MPLITE_SIGNAL_SAFE;
+  // Sleeps until a socket is ready or timeout_ns passes; lets go of the gate while it sleeps. Then polls. Ordinary context.
+  int wait(std::int64_t timeout_ns);
+  // True when the handler stopped for its budget and data it knows of is still unread.
+  bool more_to_do() const MPLITE_SIGNAL_SAFE { return more_to_do_; }
+  void begin_budget() MPLITE_SIGNAL_SAFE { budget_ = options_.handler_budget_bytes; more_to_do_ = false; }
+  void end_budget() MPLITE_SIGNAL_SAFE { budget_ = kNoBudget; }
+  // The wait ahead is for this peer: its socket is looked at first.
+  void prefer(int peer) MPLITE_SIGNAL_SAFE;
+
+  // Control packets. control_ready looks at what has been read, without a system call; take_control copies at most `size` bytes and consumes
+  // the packet. Returns its full length, or 0 when there is none.
+  bool control_ready() MPLITE_SIGNAL_SAFE {
+    if (settling_ != nullptr) settle();
+    return ready_head_ != nullptr;
+  }
+  std::uint32_t take_control(void* packet, std::uint32_t size, int& from) MPLITE_SIGNAL_SAFE;
+
+  // Sends one control packet made of `parts`; copies what the kernel does not take. 0; -EHOSTUNREACH and kin when the peer is lost;
+  // -ENOBUFS when async and a pool is empty (never after headroom()).
+  int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
+
+  // Sends `bytes` from `data` (which stays until done). Complete at once: 0 and `op` null. Otherwise `op` is set, and when on_done(…) was given
+  // it is called once with 0 or an errno, after which op is gone; without it op stays until release(op).
+  int send(int peer, FrameKind kind, std::uint64_t id, const void* data, std::uint64_t bytes, SendOp*& op) MPLITE_SIGNAL_SAFE;
+  void on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) MPLITE_SIGNAL_SAFE;
+  SendOp* find_send(std::uint64_t handle) const MPLITE_SIGNAL_SAFE { return sends_.find(handle); }
+  // Copies what `op` has left, so that its data may be reused. False: the bound on such copies is reached, or no memory. Ordinary context.
+  bool keep_copy(SendOp* op);
+  void release(SendOp* op) MPLITE_SIGNAL_SAFE;  // done: freed now; not done: freed when done
+
+  // Between hold and let_go nothing is written to `peer`: what is sent then leaves in one system call.
+  void hold(int peer) MPLITE_SIGNAL_SAFE;
+  void let_go(int peer) MPLITE_SIGNAL_SAFE;
+
+  void unpark(int peer) MPLITE_SIGNAL_SAFE;
+  // The destination given for the frame of (kind, id) under way, if any, must not be touched any more: the rest is thrown away.
+  void abandon(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
+
+
+  // Frames not yet taken by the kernel, over all peers.
+  std::uint64_t queued_sends() const MPLITE_SIGNAL_SAFE { return queued_sends_; }
+  // The layer above has had enough of this peer: its connection is dropped, and the lost callback follows.
+  void give_up(int peer, int error) MPLITE_SIGNAL_SAFE { lose(peer, error); }
+  // 0, or the errno for which the peer was given up.
+  int peer_error(int peer) const MPLITE_SIGNAL_SAFE { return peers_[peer].error; }
+  // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns `text`.
+  const char* describe(int peer, char* text, std::size_t size) const;
+
+  // Whether anything is outstanding above: if not, poll() looks at the sockets only now and then.
+  void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE { outstanding_ = outstanding; }
+
+  // An EOF or reset from a peer is ordinary from here on: everybody is ending.
+  void quiesce() { quiescing_ = true; }
+
+  // Sockets to watch for signals (the sigio controller): applied to every socket, present and future. tid 0: off.
+  void set_signal_driven(int tid, int signo);
+
+ private:
+  static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
+  static constexpr std::uint64_t kListenerToken = ~std::uint64_t{0};
+  static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
+  static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
+  static constexpr int kAllStride = 8;            // polls of the preferred socket per look at all
+
+  struct Queue {
+    SendOp* head = nullptr;
+    SendOp* tail = nullptr;
+  };
+  struct Peer {
+    Connection* connection = nullptr;
+    Queue control, bulk;          // what has not been cut into frames
+    std::int64_t give_up_ns = 0;  // while kMaking
+    int error = 0;
+    int holds = 0;
+    PeerState state = PeerState::kIdle;
+    bool gave_way = false;  // in a tie: the peer's connection is coming
+  };
+
+  // engine.cpp: connections and polling
+  void change_state(Connection& c, ConnectionState to) MPLITE_SIGNAL_SAFE;
+  int ensure_connection(int peer) MPLITE_SIGNAL_SAFE;
+  void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
+  bool accept_all() MPLITE_SIGNAL_SAFE;
+  void hear_hello(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
+  bool say(Connection& c, const Hello& message) MPLITE_SIGNAL_SAFE;
+  void step_handshake(Connection& c) MPLITE_SIGNAL_SAFE;
+  void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  HelloContext hello_context() const MPLITE_SIGNAL_SAFE { return {options_.rank, options_.size, options_.secret}; }
+  void refuse(Connection& c, NoteCode why, int error, HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
+  void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
+  void drop(Connection& c) MPLITE_SIGNAL_SAFE;
+  void lose(int peer, int error) MPLITE_SIGNAL_SAFE;
+  void look_at_deadlines() MPLITE_SIGNAL_SAFE;
+  void look_for_silence() MPLITE_SIGNAL_SAFE;
+  void set_interest(Connection& c, unsigned interest) MPLITE_SIGNAL_SAFE;
+  void handle(const NetEvent& event) MPLITE_SIGNAL_SAFE;
+  void young_add(Connection& c) MPLITE_SIGNAL_SAFE;
+  void young_remove(Connection& c) MPLITE_SIGNAL_SAFE;
+  void bury() MPLITE_SIGNAL_SAFE;
+
+  // engine_send.cpp
+  void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
+  bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
+  void flush(int peer) MPLITE_SIGNAL_SAFE;
+  bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
+  void give(SendOp* op) MPLITE_SIGNAL_SAFE;
+  void fail_sends(int peer, int error) MPLITE_SIGNAL_SAFE;
+
+  // engine_receive.cpp
+  bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
+  void parse(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool begin_frame(Connection& c, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
+  void end_frame(Connection& c) MPLITE_SIGNAL_SAFE;
+  void settle() MPLITE_SIGNAL_SAFE;
+  void ready_add(Connection& c) MPLITE_SIGNAL_SAFE;
+  void ready_remove(Connection& c) MPLITE_SIGNAL_SAFE;
+
+  Net& net_;
+  EngineOptions options_;
+  Gate gate_;
+  Counters counters_;
+  NoteLog notes_;
+  Sink sinks_[kFrameKinds] = {};
+  LostCallback lost_ = nullptr;
+  void* lost_self_ = nullptr;
+
+  Peer* peers_ = nullptr;
+  Pool<Connection, 4> connections_;
+  Pool<SendOp> sends_;
+  Connection* hot_ = nullptr;  // looked at first
+  Connection* settling_ = nullptr;  // its control packet was taken; what is staged behind it has not been looked at
+  Connection* ready_head_ = nullptr;
+  Connection* ready_tail_ = nullptr;
+  Connection* young_head_ = nullptr;
+  Connection* young_tail_ = nullptr;
+  Connection* graves_ = nullptr;  // dropped, not yet back in the pool: somebody up the stack may hold them
+  SendOp* stale_ = nullptr;         // finished in the handler with a heap copy that only ordinary context may free
+  std::uint32_t young_count_ = 0;
+  int wanting_ = 0;  // peers in kMaking
+  int depth_ = 0;    // of poll, flush and take_control: graves are emptied at 0
+  std::uint64_t queued_sends_ = 0;
+  std::uint64_t kept_bytes_ = 0;  // in copies of what the kernel did not take
+  std::uint64_t budget_ = kNoBudget;
+  unsigned tick_ = 0;
+  std::int64_t silence_look_ns_ = 0;
+  int signal_tid_ = 0, signal_number_ = 0;
+  bool async_ = false;
+  bool exhaustive_ = false;
+  bool outstanding_ = false;
+  bool more_to_do_ = false;
+  bool quiescing_ = false;
+  bool listener_starved_ = false;  // a connection could not be accepted: no node free in the handler
+};
+
+}  // namespace mplite

@@ -1,0 +1,224 @@
+// The way in: bytes are read ahead into a connection's staging or straight into their destination, and cut into frames.
+// Control packets wait in staging until the layer above takes them; everything else asks its sink where to go.
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "engine.h"
+
+namespace mplite {
+namespace {
+
+constexpr std::uint64_t kBulkBytes = 128 * 1024;   // above this much still owed, signals may come seldom
+constexpr std::uint64_t kLowWater = 256 * 1024;
+
+}  // namespace
+
+void Engine::ready_add(Connection& c) {
+  c.in_ready_list = true;
+  c.ready_next = nullptr;
+  (ready_tail_ != nullptr ? ready_tail_->ready_next : ready_head_) = &c;
+  ready_tail_ = &c;
+}
+
+void Engine::ready_remove(Connection& c) {
+  c.in_ready_list = false;
+  Connection* before = nullptr;
+  for (Connection* r = ready_head_; r != &c; r = r->ready_next) before = r;
+  (before != nullptr ? before->ready_next : ready_head_) = c.ready_next;
+  if (ready_tail_ == &c) ready_tail_ = before;
+}
+
+// Asks where the payload goes. False: parked or rejected.
+bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
+  const Sink& sink = sinks_[static_cast<int>(header.kind)];
+  Destination destination;
+  const Verdict verdict = sink.begin != nullptr ? sink.begin(sink.self, c.peer, header, destination) : Verdict::kReject;
+  if (c.state != ConnectionState::kUp) return false;
+  if (verdict == Verdict::kPark) {
+    c.parked = true;
+    ++counters_.parked;
+    set_interest(c, c.interest & ~kReadable);
+    return false;
+  }
+  if (verdict == Verdict::kReject) {
+    notes_.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
+    lose(c.peer, EPROTO);
+    return false;
+  }
+  c.in_frame = true;
+  c.header = header;
+  c.owed = header.length;
+  c.destination = static_cast<std::uint8_t*>(destination.buffer);
+  c.room = destination.buffer != nullptr ? std::min<std::uint64_t>(destination.room, header.length) : 0;
+  return true;
+}
+
+void Engine::end_frame(Connection& c) {
+  c.in_frame = false;
+  ++counters_.frames_in;
+  if (c.low_water > 1) {
+    net_.set_receive_low_water(c.fd, 1);
+    ++counters_.other_calls;
+    c.low_water = 1;
+  }
+  const Sink& sink = sinks_[static_cast<int>(c.header.kind)];
+  if (sink.end != nullptr) sink.end(sink.self, c.peer, c.header);
+}
+
+// Consumes what is staged until a control packet is ready, the connection parks, or more bytes are needed.
+void Engine::parse(Connection& c) {
+  while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
+    const std::uint32_t staged = c.end - c.begin;
+    if (c.in_frame) {
+      const std::uint64_t n = std::min<std::uint64_t>(staged, c.owed);
+      const std::uint64_t kept = std::min(n, c.room);
+      if (kept > 0) std::memcpy(c.destination, c.staging + c.begin, kept);
+      c.destination += kept;
+      c.room -= kept;
+      c.owed -= n;
+      c.begin += static_cast<std::uint32_t>(n);
+      if (c.owed > 0) return;
+      end_frame(c);
+      continue;
+    }
+    if (staged < kFrameHeaderBytes) return;
+    const auto header = decode_frame({c.staging + c.begin, staged});
+    if (!header) {
+      notes_.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
+      lose(c.peer, EPROTO);
+      return;
+    }
+    if (header->kind == FrameKind::kControl) {
+      if (staged < kFrameHeaderBytes + header->length) return;
+      ready_add(c);
+      return;
+    }
+    if (!begin_frame(c, *header)) return;
+    c.begin += kFrameHeaderBytes;
+  }
+}
+
+// Reads what there is, at most the budget. True when something came.
+bool Engine::pump(Connection& c) {
+  bool any = false;
+  ++depth_;
+  parse(c);
+  while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
+    if (budget_ == 0) {
+      more_to_do_ = true;
+      break;
+    }
+    // Room for the rest of what is needed next, at the front.
+    if (c.begin == c.end) {
+      c.begin = c.end = 0;
+    } else if (c.begin > 0 && Connection::kStagingBytes - c.end < kControlBytesMax + kFrameHeaderBytes) {
+      std::memmove(c.staging, c.staging + c.begin, c.end - c.begin);
+      c.end -= c.begin;
+      c.begin = 0;
+    }
+    std::uint64_t ahead = Connection::kReadAheadBytes;
+    if (!c.in_frame && c.end - c.begin >= kFrameHeaderBytes) {  // part of a control packet is here: all the rest of it
+      FrameHeader header;
+      std::memcpy(&header, c.staging + c.begin, sizeof header);
+      ahead = std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (c.end - c.begin));
+    }
+    iovec parts[2];
+    int parts_count = 0;
+    std::uint64_t direct = 0, offered = 0;
+    if (c.in_frame && c.room > 0) {
+      direct = c.room;
+      parts[parts_count++] = {c.destination, c.room};
+      offered += c.room;
+    }
+    // Payload that nobody wants goes through staging and is dropped by parse().
+    if (!c.in_frame || c.owed == c.room || c.room == 0) {
+      ahead = std::min<std::uint64_t>(ahead, Connection::kStagingBytes - c.end);
+      parts[parts_count++] = {c.staging + c.end, ahead};
+      offered += ahead;
+    }
+    const std::int64_t n = net_.read(c.fd, parts, parts_count);
+    ++counters_.reads;
+    if (n == -EAGAIN) {
+      ++counters_.reads_empty;
+      break;
+    }
+    if (n <= 0) {
+      lose(c.peer, n == 0 ? ECONNRESET : static_cast<int>(-n));  // an EOF without everybody ending is a dead peer
+      any = true;
+      break;
+    }
+    any = true;
+    hot_ = &c;
+    const auto got = static_cast<std::uint64_t>(n);
+    counters_.bytes_in += got;
+    if (budget_ != kNoBudget) budget_ -= std::min(budget_, got);
+    const std::uint64_t placed = std::min(got, direct);
+    c.destination += placed;
+    c.room -= placed;
+    c.owed -= placed;
+    c.end += static_cast<std::uint32_t>(got - placed);
+    if (c.in_frame && c.owed == 0) end_frame(c);
+    parse(c);
+    if (got < offered) {
+      // The socket was empty a moment ago. In the handler, a long wait for the rest may be spent with few signals.
+      if (async_ && c.state == ConnectionState::kUp && c.in_frame && c.owed >= kBulkBytes && c.low_water == 1) {
+        c.low_water = static_cast<int>(std::min(c.owed, kLowWater));
+        net_.set_receive_low_water(c.fd, c.low_water);
+        ++counters_.other_calls;
+      }
+      break;
+    }
+  }
+  --depth_;
+  bury();
+  return any;
+}
+
+std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) {
+  Connection* c = ready_head_;
+  if (c == nullptr) return 0;
+  FrameHeader header;
+  std::memcpy(&header, c->staging + c->begin, sizeof header);
+  std::memcpy(packet, c->staging + c->begin + kFrameHeaderBytes, std::min(size, header.length));
+  from = c->peer;
+  c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
+  ++counters_.frames_in;
+  ready_head_ = c->ready_next;
+  if (ready_head_ == nullptr) ready_tail_ = nullptr;
+  c->in_ready_list = false;
+  // What follows is looked at when the packet has been acted upon: a channel frame right behind its envelope should find its buffer posted.
+  if (settling_ != nullptr && settling_ != c) settle();
+  settling_ = c;
+  return header.length;
+}
+
+void Engine::abandon(int peer, FrameKind kind, std::uint64_t id) {
+  Connection* c = peers_[peer].connection;
+  if (c == nullptr || !c->in_frame || c->header.kind != kind || c->header.id != id) return;
+  c->destination = nullptr;
+  c->room = 0;
+}
+
+void Engine::settle() {
+  Connection* c = settling_;
+  settling_ = nullptr;
+  ++depth_;
+  parse(*c);
+  --depth_;
+  bury();
+}
+
+void Engine::unpark(int peer) {
+  Connection* c = peers_[peer].connection;
+  if (c == nullptr || !c->parked) return;
+  c->parked = false;
+  set_interest(*c, c->interest | kReadable);
+  ++depth_;
+  parse(*c);
+  --depth_;
+  bury();
+}
+
+
+}  // namespace mplite

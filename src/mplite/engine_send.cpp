@@ -1,0 +1,317 @@
+// The way out: send operations are queued per peer, cut into frames, and written many frames to a system call.
+// Control goes before bulk; bulk transfers take turns; channel messages keep their order.
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "engine.h"
+
+namespace mplite {
+namespace {
+
+FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, std::uint64_t offset, std::uint64_t total) {
+  return FrameHeader{kFrameMagic, kWireVersion, kind, length, id, offset, total};
+}
+
+}  // namespace
+
+void Engine::enqueue(Peer& p, SendOp* op) {
+  Queue& q = op->kind == FrameKind::kControl ? p.control : p.bulk;
+  op->next = nullptr;
+  (q.tail != nullptr ? q.tail->next : q.head) = op;
+  q.tail = op;
+  ++queued_sends_;
+}
+
+// Fixes the place of one more frame in the stream. False: nothing left to commit.
+bool Engine::commit_next(Peer& p, Connection& c) {
+  Queue& q = p.control.head != nullptr ? p.control : p.bulk;
+  SendOp* op = q.head;
+  if (op == nullptr) return false;
+  OutFrame& f = c.out[(c.out_first + c.out_count) % Connection::kOutFrames];
+  const std::uint64_t rest = op->total - op->committed;
+  const bool whole = op->kind == FrameKind::kControl || rest <= options_.frame_bytes;
+  const auto length = static_cast<std::uint32_t>(whole ? rest : options_.frame_bytes);
+  f.header = make_header(op->kind, length, op->id, op->committed, op->kind == FrameKind::kControl ? length : op->total);
+  f.op = op;
+  f.payload = op->data + op->committed;
+  f.sent = 0;
+  op->committed += length;
+  ++op->frames;
+  ++c.out_count;
+  ++counters_.frames_out;
+  if (op->committed == op->total) {
+    op->all_committed = true;
+    q.head = op->next;
+    if (q.head == nullptr) q.tail = nullptr;
+    op->next = nullptr;
+  } else if (op->kind == FrameKind::kTransfer && op->next != nullptr) {
+    q.head = op->next;  // the next transfer's turn
+    op->next = nullptr;
+    q.tail->next = op;
+    q.tail = op;
+  }
+  return true;
+}
+
+// The kernel took `bytes` more. False: a completion lost the connection under us.
+bool Engine::advance(Connection& c, std::uint64_t bytes) {
+  const std::uint64_t handle = c.pool_handle;
+  counters_.bytes_out += bytes;
+  while (bytes > 0) {
+    OutFrame& f = c.out[c.out_first];
+    const std::uint64_t rest = kFrameHeaderBytes + f.header.length - f.sent;
+    if (bytes < rest) {
+      f.sent += bytes;
+      return true;
+    }
+    bytes -= rest;
+    SendOp* op = f.op;
+    op->written += f.header.length;
+    --op->frames;
+    c.out_first = (c.out_first + 1) % Connection::kOutFrames;
+    --c.out_count;
+    if (op->all_committed && op->frames == 0) {
+      finish(op, 0);
+      if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
+    }
+  }
+  return true;
+}
+
+void Engine::flush(int peer) {
+  Peer& p = peers_[peer];
+  Connection* c = p.connection;
+  if (c == nullptr || c->state != ConnectionState::kUp || c->flushing || p.holds > 0) return;
+  c->flushing = true;
+  ++depth_;  // c stays readable memory even if it is lost below
+  for (;;) {
+    while (c->out_count < Connection::kOutFrames && commit_next(p, *c)) {
+    }
+    if (c->out_count == 0) {
+      set_interest(*c, c->interest & ~kWritable);
+      break;
+    }
+    iovec parts[2 * Connection::kOutFrames];
+    int parts_count = 0;
+    std::uint64_t offered = 0;
+    for (int i = 0; i < c->out_count; ++i) {
+      OutFrame& f = c->out[(c->out_first + i) % Connection::kOutFrames];
+      std::uint64_t skip = f.sent;
+      if (skip < kFrameHeaderBytes) {
+        parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + skip, kFrameHeaderBytes - skip};
+        offered += kFrameHeaderBytes - skip;
+        skip = 0;
+      } else {
+        skip -= kFrameHeaderBytes;
+      }
+      if (f.header.length > skip) {
+        parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, f.header.length - skip};
+        offered += f.header.length - skip;
+      }
+    }
+    const std::int64_t n = net_.write(c->fd, parts, parts_count);
+    ++counters_.writes;
+    if (n < 0 && n != -EAGAIN) {
+      c->flushing = false;
+      lose(peer, static_cast<int>(-n));
+      break;
+    }
+    if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
+    if (n < static_cast<std::int64_t>(offered)) {
+      ++counters_.writes_full;
+      set_interest(*c, c->interest | kWritable);
+      break;
+    }
+  }
+  c->flushing = false;
+  --depth_;
+  bury();
+}
+
+void Engine::give(SendOp* op) {
+  if (op->block != nullptr) {
+    if (async_) {  // free() is not for the handler: refill() does it
+      op->next = stale_;
+      stale_ = op;
+      return;
+    }
+    std::free(op->block);
+    op->block = nullptr;
+    kept_bytes_ -= op->total;
+  }
+  sends_.give(op);
+}
+
+// Done, well or badly. The callback may send, release, or lose the peer.
+void Engine::finish(SendOp* op, int error) {
+  --queued_sends_;
+  op->done = true;
+  op->error = error;
+  if (op->on_done != nullptr) {
+    auto* done = op->on_done;
+    void* arg = op->arg;
+    give(op);
+    done(arg, error);
+  } else if (op->released) {
+    give(op);
+  }
+}
+
+void Engine::fail_sends(int peer, int error) {
+  Peer& p = peers_[peer];
+  Connection* c = p.connection;
+  // Operations in the ring first: some of them stand in the queue as well (partly committed), and are finished there.
+  if (c != nullptr) {
+    while (c->out_count > 0) {
+      SendOp* op = c->out[c->out_first].op;
+      c->out_first = (c->out_first + 1) % Connection::kOutFrames;
+      --c->out_count;
+      --op->frames;
+      if (op->all_committed && op->frames == 0) finish(op, error);
+    }
+  }
+  for (Queue* q : {&p.control, &p.bulk}) {
+    while (q->head != nullptr) {
+      SendOp* op = q->head;
+      q->head = op->next;
+      if (q->head == nullptr) q->tail = nullptr;
+      finish(op, error);
+    }
+  }
+}
+
+int Engine::send_control(int peer, const iovec* parts, int parts_count) {
+  if (const int rc = ensure_connection(peer); rc < 0) return rc;
+  Peer& p = peers_[peer];
+  std::uint64_t length = 0;
+  for (int i = 0; i < parts_count; ++i) length += parts[i].iov_len;
+  if (length == 0 || length > kControlBytesMax) return -EMSGSIZE;
+
+  Connection* c = p.connection;
+  FrameHeader header = make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
+  std::uint64_t sent = 0;
+  const bool idle = c != nullptr && c->state == ConnectionState::kUp && c->out_count == 0 && p.control.head == nullptr &&
+                    p.bulk.head == nullptr && p.holds == 0 && parts_count <= 3;
+  if (idle) {  // the common case: straight from the caller's memory, nothing is queued
+    iovec all[4];
+    all[0] = {&header, sizeof header};
+    for (int i = 0; i < parts_count; ++i) all[i + 1] = parts[i];
+    const std::int64_t n = net_.write(c->fd, all, parts_count + 1);
+    ++counters_.writes;
+    if (n < 0 && n != -EAGAIN) {
+      lose(peer, static_cast<int>(-n));
+      return static_cast<int>(n);
+    }
+    sent = n > 0 ? static_cast<std::uint64_t>(n) : 0;
+    counters_.bytes_out += sent;
+    if (sent == kFrameHeaderBytes + length) {
+      ++counters_.frames_out;
+      return 0;
+    }
+    ++counters_.writes_full;
+  }
+  if (sends_.free_count() == 0 && (async_ || !sends_.reserve(64))) {
+    if (sent > 0) {  // half a packet is on the wire and cannot be kept: headroom() was not asked
+      lose(peer, ENOBUFS);
+    }
+    return -ENOBUFS;
+  }
+  SendOp* op = sends_.take();
+  std::uint8_t* copy = op->inline_bytes;
+  if (length > SendOp::kInlineBytes) {
+    op->block = async_ ? nullptr : static_cast<std::uint8_t*>(std::malloc(length));
+    if (op->block == nullptr) {
+      sends_.give(op);
+      if (sent > 0) lose(peer, ENOBUFS);
+      return -ENOBUFS;
+    }
+    copy = op->block;
+    kept_bytes_ += length;
+  }
+  op->data = copy;
+  for (int i = 0; i < parts_count; ++i) {
+    std::memcpy(copy, parts[i].iov_base, parts[i].iov_len);
+    copy += parts[i].iov_len;
+  }
+  op->total = length;
+  op->peer = peer;
+  op->kind = FrameKind::kControl;
+  op->released = true;
+  enqueue(p, op);
+  if (idle) {
+    commit_next(p, *c);
+    c->out[c->out_first].sent = sent;
+    set_interest(*c, c->interest | kWritable);
+  } else {
+    flush(peer);
+  }
+  return 0;
+}
+
+int Engine::send(int peer, FrameKind kind, std::uint64_t id, const void* data, std::uint64_t bytes, SendOp*& out) {
+  out = nullptr;
+  if (const int rc = ensure_connection(peer); rc < 0) return rc;
+  if (sends_.free_count() == 0 && (async_ || !sends_.reserve(64))) return -ENOBUFS;
+  SendOp* op = sends_.take();
+  op->data = static_cast<const std::uint8_t*>(data);
+  op->total = bytes;
+  op->id = id;
+  op->kind = kind;
+  op->peer = peer;
+  enqueue(peers_[peer], op);
+  ++depth_;
+  flush(peer);
+  --depth_;
+  bury();
+  if (op->done) {
+    const int error = op->error;
+    give(op);
+    return -error;
+  }
+  out = op;
+  return 0;
+}
+
+void Engine::on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) {
+  if (op->done) {
+    const int error = op->error;
+    give(op);
+    done(arg, error);
+    return;
+  }
+  op->on_done = done;
+  op->arg = arg;
+}
+
+// Frames that are fixed already point into the data, so they are moved along.
+bool Engine::keep_copy(SendOp* op) {
+  if (op->done) return true;
+  if (kept_bytes_ + op->total > options_.send_copy_max) return false;
+  auto* block = static_cast<std::uint8_t*>(std::malloc(op->total));
+  if (block == nullptr) return false;
+  std::memcpy(block, op->data, op->total);
+  const Connection* c = peers_[op->peer].connection;
+  for (int i = 0; c != nullptr && i < c->out_count; ++i) {
+    OutFrame& f = peers_[op->peer].connection->out[(c->out_first + i) % Connection::kOutFrames];
+    if (f.op == op) f.payload = block + (f.payload - op->data);
+  }
+  op->data = op->block = block;
+  kept_bytes_ += op->total;
+  return true;
+}
+
+void Engine::release(SendOp* op) {
+  if (op->done)
+    give(op);
+  else
+    op->released = true;
+}
+
+void Engine::hold(int peer) { ++peers_[peer].holds; }
+
+void Engine::let_go(int peer) {
+  if (--peers_[peer].holds == 0) flush(peer);
+}
+
+}  // namespace mplite

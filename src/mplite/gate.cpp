@@ -1,0 +1,83 @@
+// The progress gate: a lock that a signal handler may try, with hand-over of the work that it could not do.
+#include "gate.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace mplite {
+namespace {
+
+// How many times this thread has entered. A handler never reads it before it owns the gate: if it owns it, the interrupted code did not.
+thread_local int t_depth = 0;
+
+constexpr int kSpins = 200;  // about the length of one short progress call
+
+void cpu_relax() {
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#else
+  sched_yield();
+#endif
+}
+
+long futex(std::atomic<int>* word, int op, int value) {
+  return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void Gate::enter() {
+  if (t_depth > 0) {
+    ++t_depth;
+    return;
+  }
+  int open = 0;
+  if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) enter_slow();
+  t_depth = 1;
+}
+
+void Gate::enter_slow() {
+  for (int i = 0; i < kSpins; ++i) {
+    int open = 0;
+    if (state_.compare_exchange_weak(open, 1, std::memory_order_acquire)) return;
+    cpu_relax();
+  }
+  while (state_.exchange(2, std::memory_order_acquire) != 0) futex(&state_, FUTEX_WAIT, 2);
+}
+
+// Sequentially consistent on both words: after `pending` is set the gate is tried once more, so either this second try takes it, or the
+// holder's leave() comes later and sees `pending`.
+bool Gate::try_enter() {
+  int open = 0;
+  if (!state_.compare_exchange_strong(open, 1)) {
+    pending_.store(1);
+    open = 0;
+    if (!state_.compare_exchange_strong(open, 1)) return false;
+  }
+  t_depth = 1;
+  return true;
+}
+
+void Gate::leave() {
+  if (t_depth > 1) {
+    --t_depth;
+    return;
+  }
+  for (;;) {
+    while (pending_.load() != 0) {
+      pending_.store(0);
+      if (drain_ != nullptr) drain_(drain_arg_);
+    }
+    // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
+    t_depth = 0;
+    if (state_.exchange(0) == 2) futex(&state_, FUTEX_WAKE, 1);
+    if (pending_.load() == 0) return;
+    int open = 0;
+    if (!state_.compare_exchange_strong(open, 1)) return;  // the new holder drains
+    t_depth = 1;
+  }
+}
+
+}  // namespace mplite

@@ -1,0 +1,6 @@
+// Marks what the signal handler reaches. Included by every file of the engine and the device.
+#pragma once
+
+// A function with this mark neither allocates nor locks nor uses stdio; errno may change (the handler's first line saves it). The mark is for
+// readers; the proof is test/signal/closure_check, which walks what the handler calls in the linked library.
+#define MPLITE_SIGNAL_SAFE

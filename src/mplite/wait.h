@@ -1,0 +1,28 @@
+// How to wait: poll, give the core away, or sleep. A pure decision, from the cores and the ranks on this host.
+// Made once at init from topology.h and the knobs; asked on every turn of a waiting loop.
+#pragma once
+#include <cstdint>
+
+#include "signal_safe.h"
+
+namespace mplite {
+
+struct WaitPolicy {
+  std::int64_t yield_after_ns;  // polls only until then
+  std::int64_t sleep_after_ns;  // then polls and yields; < 0: never sleeps
+  std::int64_t sleep_max_ns;    // of one sleep
+};
+
+struct WaitStep {
+  enum Kind : std::uint8_t { kPoll, kYield, kSleep } kind;
+  std::int64_t timeout_ns;  // of kSleep
+};
+
+// `cores`: allowed to this process; `ranks`: on this host, oneself included; `spin_ns`: as Knobs::spin_ns; `shared_memory`: news may come by a way that
+// no socket announces (the host's shared memory), so sleeps stay short.
+WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool shared_memory);
+
+// `waited_ns`: since the last news.
+WaitStep decide(const WaitPolicy& policy, std::int64_t waited_ns) MPLITE_SIGNAL_SAFE;
+
+}  // namespace mplite

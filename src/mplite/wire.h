@@ -1,0 +1,77 @@
+// The bytes of the engine's wire: the frame header and the handshake, with their version.
+// Used by engine.cpp and handshake.cpp; nothing else knows the layout. Byte order: little-endian throughout.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <span>
+#include <type_traits>
+
+namespace mplite {
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian and this code copies structs as they are");
+
+inline constexpr std::uint8_t kWireVersion = 1;
+inline constexpr std::uint16_t kFrameMagic = 0x4c4d;  // "ML"
+
+// What a frame's payload is. Control, channel and transfer have separate id spaces.
+enum class FrameKind : std::uint8_t {
+  kControl = 1,   // one whole packet for the upper layer; FIFO per pair
+  kChannel = 2,   // a piece of a channel message; FIFO per source
+  kTransfer = 3,  // a piece of the transfer `id` at `offset`
+  kMessage = 4,   // a piece of a tagged MP_* message, `id` is its tag; FIFO per pair
+};
+inline constexpr std::uint8_t kFrameKinds = 5;
+
+// Precedes every payload. `length` bytes follow. For channel, transfer and message: `offset` is where this piece starts in the whole,
+// `total` the length of the whole.
+struct FrameHeader {
+  std::uint16_t magic;
+  std::uint8_t version;
+  FrameKind kind;
+  std::uint32_t length;
+  std::uint64_t id;
+  std::uint64_t offset;
+  std::uint64_t total;
+};
+inline constexpr std::size_t kFrameHeaderBytes = 32;
+static_assert(sizeof(FrameHeader) == kFrameHeaderBytes && std::is_trivially_copyable_v<FrameHeader>);
+
+inline constexpr std::uint32_t kControlBytesMax = 16 * 1024;  // of one control packet
+inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
+
+// Bounds before anything else: what this returns is consistent in itself (kind known, lengths within limits, piece inside the whole).
+inline std::optional<FrameHeader> decode_frame(std::span<const std::uint8_t> bytes) {
+  if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
+  FrameHeader h;
+  std::memcpy(&h, bytes.data(), sizeof h);
+  const auto kind = static_cast<std::uint8_t>(h.kind);
+  if (h.magic != kFrameMagic || h.version != kWireVersion || kind == 0 || kind >= kFrameKinds) return std::nullopt;
+  if (h.length > kFrameBytesMax || h.offset > h.total || h.length > h.total - h.offset) return std::nullopt;
+  if (h.kind == FrameKind::kControl && (h.length > kControlBytesMax || h.length == 0 || h.offset != 0)) return std::nullopt;
+  if (h.length == 0 && h.total != 0) return std::nullopt;  // an empty piece of a non-empty whole would never end
+  return h;
+}
+
+// ---- handshake: four messages of fixed size, see handshake.h for the exchange ----
+inline constexpr std::uint32_t kHelloMagic = 0x4c484d31;  // "1MHL"
+inline constexpr std::size_t kNonceBytes = 16;
+inline constexpr std::size_t kMacBytes = 32;
+
+enum class HelloKind : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kAccept = 4 };
+
+struct Hello {
+  std::uint32_t magic;
+  std::uint8_t version;
+  HelloKind kind;
+  std::uint16_t reserved;
+  std::uint32_t from;  // rank that says it is speaking
+  std::uint32_t to;    // rank that it believes it speaks to
+  std::uint8_t nonce[kNonceBytes];
+  std::uint8_t mac[kMacBytes];  // zero in kHello
+};
+inline constexpr std::size_t kHelloBytes = 64;
+static_assert(sizeof(Hello) == kHelloBytes && std::is_trivially_copyable_v<Hello>);
+
+}  // namespace mplite

@@ -1,0 +1,72 @@
+// From "which interface" to an address table: chooses where to listen, publishes it, reads what the peers published.
+// Used at init by the layer that starts an engine; the table itself travels through PMI (or whatever the host has). Ordinary context only.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "iface_list.h"
+#include "knobs.h"
+
+namespace mplite {
+
+class Net;
+struct PeerAddress;  // engine.h
+
+// One address of one interface, as getifaddrs tells.
+struct Candidate {
+  char name[16] = {};
+  unsigned flags = 0;  // IFF_*
+  sockaddr_storage address = {};  // a link-local IPv6 address with its scope id
+};
+
+struct InterfaceChoice {
+  char name[16] = {};
+  sockaddr_storage address = {};  // port 0
+};
+
+// Pure. Default: up and with carrier, not loopback, not the bridge of a container or virtual-machine system; in the order of the list; with Family::kAny the first IPv4,
+// else the first global IPv6, else a link-local one; loopback only when nothing else is there. `wanted` overrides all of that and what it names must exist.
+// `seen` (`size` bytes, always written) tells each candidate and why it was left out. False: nothing fits; then `seen` is the error sentence.
+bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family, InterfaceChoice& choice, char* seen,
+                      std::size_t size);
+
+// The candidates of this machine. Returns how many were written (at most `room`), or -errno. Allocates inside getifaddrs.
+int list_interfaces(Candidate* list, int room);
+inline constexpr int kCandidatesMax = 256;
+
+// Opens a listener on the choice, in the port range of the knobs (each port tried once, starting at one that depends on the process).
+// Returns the descriptor and sets choice.address's port, or -errno with a sentence in `error`.
+int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error, std::size_t size);
+
+// What a process publishes. Little-endian; the address in network order as in a sockaddr.
+inline constexpr std::size_t kAddressBlobBytes = 256;
+inline constexpr std::size_t kSecretBytes = 32;
+struct AddressBlob {
+  std::uint32_t magic;
+  std::uint8_t version;
+  std::uint8_t family;     // 4 or 6
+  std::uint16_t port;
+  std::uint32_t scope;     // of the publisher's interface when link-local; means nothing on another host
+  std::uint32_t pid;
+  std::uint8_t address[16];
+  std::uint8_t share[kSecretBytes];  // random; all shares together make the job's secret
+  char host[64];           // terminated
+  std::uint8_t reserved[128];  // zero
+};
+static_assert(sizeof(AddressBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<AddressBlob>);
+
+// Fills a blob for the listener's address; the share from net.random, the host name from the system.
+void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob);
+
+// Reads `size` blobs in rank order, checks them, and computes the job's secret: keyed BLAKE2b over all shares. A link-local address gets the scope of
+// this rank's own interface. False: `error` names the rank and what is wrong, outputs unchanged but `peers`. `table` needs no alignment.
+bool decode_table(const void* table, int size, int rank, PeerAddress* peers, std::uint8_t (&secret)[kSecretBytes], char* error,
+                  std::size_t error_size);
+
+// "10.0.0.2 port 4711", "fe80::1%3 port 80"; without a port when it is 0. Returns `text`.
+const char* format_address(const sockaddr_storage& address, char* text, std::size_t size);
+
+}  // namespace mplite

@@ -1,0 +1,54 @@
+# shellcheck shell=bash
+# Shared by the lab tests: runs jobs with a limit, judges, prints TAP. Sourced by each test, which test/lab/run starts inside a net-lab.
+# LITE_TEST_PREFIX: the installation; LITE_TEST_PROGRAMS: where the programs of test/mpi are.
+set -uo pipefail
+: "${LAB_MPIEXEC:?run the lab tests by test/lab/run}" "${LITE_TEST_PREFIX:?}" "${LITE_TEST_PROGRAMS:?}"
+# shellcheck disable=SC2034  # read by the tests
+controller=${LITE_CONTROLLER:-sigio}
+# shellcheck disable=SC2034
+programs=$LITE_TEST_PROGRAMS
+out=$LAB_DIR/out
+test_number=0
+
+# With its output as diagnosis when it fails, so that a red line in a log can be understood from there.
+result() { # 0|1 SENTENCE [FILE]
+  test_number=$((test_number + 1))
+  if [ "$1" = 0 ]; then
+    echo "ok $test_number - $2"
+  else
+    echo "not ok $test_number - $2"
+    [ ! -f "${3-}" ] || tail -n 25 "$3" | sed 's/^/#   /'
+  fi
+}
+plan() { echo "1..$test_number"; }
+
+# Runs a job with its output in $out and its exit code in $code; 124 or 137 means that it hung for SECONDS.
+code=0
+job() { # SECONDS RANKS [mpiexec option…] PROGRAM…
+  local limit=$1 count=$2
+  shift 2
+  code=0
+  timeout -k 10 "$limit" "$LAB_MPIEXEC" "$LITE_TEST_PREFIX" -n "$count" "$@" >"$out" 2>&1 </dev/null || code=$?
+}
+hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
+
+# A field of the counter line of one rank; empty when there is no such line.
+stat_of() { # FILE RANK FIELD
+  sed -nE "s/.*lite-stats rank=$2 .* ?$3=([^ ]*).*/\1/p" "$1" | head -n 1
+}
+
+# Waits until a file exists; fails after SECONDS.
+wait_for() { # FILE SECONDS
+  local tenths=$(($2 * 10))
+  while [ ! -e "$1" ]; do
+    [ "$tenths" -gt 0 ] || return 1
+    tenths=$((tenths - 1))
+    sleep 0.1
+  done
+}
+
+# Bytes that host I has sent so far through the interface that the ranks use.
+bytes_sent() { # I
+  local ns=LAB_NS_$1
+  ip netns exec "${!ns}" sed -nE 's/^ *eth0: *//p' /proc/net/dev | awk '{ print $9 }'
+}

@@ -1,0 +1,63 @@
+# hosts: 2
+# lab: --control
+# A peer that cannot be reached, was killed, or was cut off: an error that names it, in time; never a hang.
+. "$(dirname "$0")/lab.sh"
+
+export LITE_CONNECT_TIMEOUT=3s LITE_KEEPALIVE=1:1
+link_down() { ip -n "$LAB_SWITCH" link set "$LAB_PORT_1" down; }
+link_up() { ip -n "$LAB_SWITCH" link set "$LAB_PORT_1" up; }
+
+# mpiexec must not end the job for us: what ends it has to be the library's own error.
+trouble() { # SECONDS CASE ACTION-WHEN-READY
+  local meet=$LAB_DIR/meet-$2
+  rm -f "$meet.ready" "$meet.go"
+  (
+    wait_for "$meet.ready" 20 || exit 0
+    sleep 0.3
+    [ -z "$3" ] || "$3"
+    : >"$meet.go"
+  ) &
+  local helper=$!
+  job "$1" 2 -disable-auto-cleanup "$programs/trouble" "$2" "$meet"
+  wait "$helper"
+  link_up
+}
+# the error of rank 0: rank, host and address of the other side
+names_peer() { grep -E 'rank 1' "$out" | grep -E 'h1' | grep -qE '10\.77\.0\.2'; }
+
+trouble 40 connect link_down
+! hung && grep -q '^error: MPI_' "$out"
+result $? "an unreachable peer is an MPI error, in time" "$out"
+names_peer && grep -qE '10\.77\.0\.2.*port [0-9]+' "$out"
+result $? "the error names rank, host and port of the unreachable peer" "$out"
+
+trouble 40 recv ''
+! hung && grep -q '^error: MPI_Recv' "$out"
+result $? "a receive from a killed peer is an MPI error, in time" "$out"
+names_peer
+result $? "the error names rank and host of the killed peer" "$out"
+
+trouble 40 fatal ''
+! hung && [ "$code" != 0 ]
+result $? "with MPI_ERRORS_ARE_FATAL a killed peer ends the job, in time" "$out"
+names_peer
+result $? "the abort names rank and host of the killed peer" "$out"
+
+trouble 40 first ''
+! hung && grep -q '^error: MPI_' "$out"
+result $? "a peer that was killed before any connection is an MPI error, in time" "$out"
+names_peer
+result $? "that error names rank and host" "$out"
+
+trouble 60 idle link_down
+! hung && grep -q '^error: MPI_Recv' "$out"
+result $? "a peer cut off while the wire is idle is found by keepalive" "$out"
+names_peer
+result $? "the error names rank and host of the silent peer" "$out"
+
+trouble 60 bulk link_down
+! hung && grep -q '^error: MPI_' "$out"
+result $? "a peer cut off in the middle of large messages is found" "$out"
+names_peer
+result $? "the error names rank and host of the peer that was cut off" "$out"
+plan

@@ -1,0 +1,89 @@
+/* Shared by the MPI test programs: patterns in buffers, checks that name their line, a clock, work without MPI calls.
+ * A program prints what it found on stdout, and ends with a non-zero code when a check failed. */
+#ifndef MPI_TEST_H_INCLUDED
+#define MPI_TEST_H_INCLUDED
+
+#include <mpi.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static int checks_failed, checks_done;
+static int my_rank, ranks;
+
+#define CHECK(condition, ...) \
+    do { \
+        checks_done++; \
+        if (!(condition)) { \
+            if (++checks_failed <= 20) { \
+                fprintf(stderr, "%s:%d: rank %d: %s: ", __FILE__, __LINE__, my_rank, #condition); \
+                fprintf(stderr, __VA_ARGS__); \
+                fputc('\n', stderr); \
+            } \
+        } \
+    } while (0)
+
+/* Every byte depends on its place, on the sender and on the message, so that a swapped, shifted or stale message shows. */
+static inline unsigned char pattern_byte(size_t place, unsigned seed)
+{
+    return (unsigned char) ((place * 131u + (place >> 8) * 7u + seed * 29u + 17u) & 0xff);
+}
+
+static inline void pattern_fill(void *buffer, size_t bytes, unsigned seed)
+{
+    unsigned char *p = buffer;
+    for (size_t i = 0; i < bytes; i++)
+        p[i] = pattern_byte(i, seed);
+}
+
+/* Returns the place of the first wrong byte, or -1. */
+static inline long pattern_wrong(const void *buffer, size_t bytes, unsigned seed)
+{
+    const unsigned char *p = buffer;
+    for (size_t i = 0; i < bytes; i++)
+        if (p[i] != pattern_byte(i, seed))
+            return (long) i;
+    return -1;
+}
+
+static inline double now_s(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
+}
+
+/* Computes: no MPI call, no system call (the clock is read in user space). */
+static inline double compute(double seconds)
+{
+    const double end = now_s() + seconds;
+    double x = 1.0;
+    while (now_s() < end)
+        for (int i = 0; i < 1000; i++)
+            x = x * 1.0000001 + 1e-9;
+    return x;
+}
+
+static inline void start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+}
+
+/* Sums the failures of all ranks, prints one line, ends MPI; the program's exit code. */
+static inline int finish(const char *name)
+{
+    int mine[2] = { checks_done, checks_failed }, all[2];
+    MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    if (my_rank == 0)
+        printf("%s: %d checks, %d failed\n", name, all[0], all[1]);
+    MPI_Finalize();
+    return all[1] != 0;
+}
+
+#endif

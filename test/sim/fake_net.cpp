@@ -1,0 +1,544 @@
+// The simulated network. One thread, one clock: a call takes a little time, bytes arrive later, and what is due happens when the clock passes it.
+#include "fake_net.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <netinet/in.h>
+
+#include "alloc_trap.h"
+
+namespace sim {
+namespace {
+
+constexpr int kFirstPort = 20'000;
+
+std::size_t total(const iovec* iov, int iovs) {
+  std::size_t sum = 0;
+  for (int i = 0; i < iovs; ++i) sum += iov[i].iov_len;
+  return sum;
+}
+
+}  // namespace
+
+FakeWorld::FakeWorld(std::uint64_t seed, int hosts, const Faults& faults) : random_(seed), faults_(faults), calm_(faults) {
+  calm_.reset = calm_.refuse = calm_.unanswered = calm_.no_descriptor = calm_.corrupt = 0;
+  const auto count = static_cast<std::size_t>(hosts);
+  signal_.resize(count);
+  dead_.resize(count);
+  listeners_.assign(count, -1);
+  by_host_.resize(count);
+  for (int i = 0; i < hosts; ++i) nets_.push_back(std::make_unique<FakeNet>(*this, i));
+}
+
+FakeWorld::~FakeWorld() = default;
+
+sockaddr_storage FakeWorld::address(int host) {
+  sockaddr_storage storage = {};
+  sockaddr_in in = {};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(0x0a000001u + static_cast<std::uint32_t>(host));
+  in.sin_port = htons(static_cast<std::uint16_t>(kFirstPort + host));
+  std::memcpy(&storage, &in, sizeof in);
+  return storage;
+}
+
+int FakeWorld::add(Socket socket) {
+  sockets_.push_back(std::move(socket));
+  const int index = static_cast<int>(sockets_.size()) - 1;
+  if (sockets_.back().host >= 0) by_host_[static_cast<std::size_t>(sockets_.back().host)].push_back(index);
+  return index;
+}
+
+int FakeWorld::make_listener(int host) {
+  Socket s;
+  s.host = host;
+  s.kind = Kind::kListener;
+  return listeners_[static_cast<std::size_t>(host)] = add(std::move(s));
+}
+
+FakeWorld::Socket* FakeWorld::own(int host, int fd, const char* call) {
+  if (fd < 0 || fd >= static_cast<int>(sockets_.size()) || sockets_[static_cast<std::size_t>(fd)].host != host ||
+      sockets_[static_cast<std::size_t>(fd)].kind == Kind::kClosed) {
+    if (misuse) misuse(call);
+    return nullptr;
+  }
+  return &sockets_[static_cast<std::size_t>(fd)];
+}
+
+std::uint64_t FakeWorld::readable_bytes(const Socket& s) const {
+  std::uint64_t sum = 0;
+  for (const Chunk& c : s.in) {
+    if (c.due > now_) break;
+    sum += c.bytes.size() - c.used;
+  }
+  return sum;
+}
+
+std::uint64_t FakeWorld::room_towards(const Socket& s) const {
+  const Socket& far = sockets_[static_cast<std::size_t>(s.other)];
+  return far.capacity > far.in_bytes ? far.capacity - far.in_bytes : 0;
+}
+
+// As epoll and O_ASYNC see it: with a low-water mark less than that is silence, and a full send buffer is writable again when a third is free.
+unsigned FakeWorld::ready(const Socket& s) const {
+  using mplite::kReadable;
+  using mplite::kWritable;
+  switch (s.kind) {
+    case Kind::kListener:
+      return !s.backlog.empty() && s.backlog.front().first <= now_ ? kReadable : 0;
+    case Kind::kConnecting:
+      return s.connect_due >= 0 && s.connect_due <= now_ ? kReadable | kWritable : 0;
+    case Kind::kStream: {
+      if (s.reset_due >= 0 && s.reset_due <= now_) return kReadable | kWritable;
+      unsigned bits = 0;
+      if (readable_bytes(s) >= static_cast<std::uint64_t>(s.low_water) || (s.fin_due >= 0 && s.fin_due <= now_)) bits |= kReadable;
+      const Socket& far = sockets_[static_cast<std::size_t>(s.other)];
+      if (far.kind == Kind::kClosed || (room_towards(s) > 0 && room_towards(s) >= far.capacity / 3)) bits |= kWritable;
+      return bits;
+    }
+    default:
+      return 0;
+  }
+}
+
+void FakeWorld::due_at(std::int64_t when, int index) { due_.push({when, index}); }
+
+void FakeWorld::raise(int index) {
+  const Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.host >= 0 && s.signal_driven && s.kind != Kind::kClosed) signal_[static_cast<std::size_t>(s.host)] = true;
+}
+
+void FakeWorld::pass(std::int64_t ns) {
+  now_ += ns;
+  while (!due_.empty() && due_.top().first <= now_) {
+    const int index = due_.top().second;
+    due_.pop();
+    Socket& s = sockets_[static_cast<std::size_t>(index)];
+    const unsigned bits = ready(s);
+    if ((bits & mplite::kReadable) != 0 || (s.no_space && (bits & mplite::kWritable) != 0)) {
+      if ((bits & mplite::kWritable) != 0) s.no_space = false;
+      raise(index);
+    }
+  }
+}
+
+void FakeWorld::skip(std::int64_t most_ns) {
+  std::int64_t step = most_ns;
+  if (!due_.empty()) step = std::min(step, std::max<std::int64_t>(due_.top().first - now_, 0));
+  pass(step + 1);
+}
+
+bool FakeWorld::take_signal(int host) {
+  const bool was = signal_[static_cast<std::size_t>(host)];
+  signal_[static_cast<std::size_t>(host)] = false;
+  return was;
+}
+
+void FakeWorld::reset_pair(int index) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind != Kind::kStream) return;
+  for (const int each : {index, s.other}) {
+    Socket& end = sockets_[static_cast<std::size_t>(each)];
+    if (end.kind != Kind::kStream || end.reset_due >= 0) continue;
+    end.reset_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+    due_at(end.reset_due, each);
+  }
+}
+
+void FakeWorld::maybe_break(int index) {
+  const Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.host >= 0 && s.far_host >= 0 && random_.chance(faults_.reset) && random_.below(16) == 0) reset_pair(index);
+}
+
+void FakeWorld::kill(int host) {
+  dead_[static_cast<std::size_t>(host)] = true;
+  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+    Socket& s = sockets_[static_cast<std::size_t>(index)];
+    reset_pair(index);
+    for (const auto& [due, waiting] : s.backlog) reset_pair(waiting);
+    if (s.kind != Kind::kClosed) close_socket(index);
+  }
+}
+
+void FakeWorld::cut(int a, int b) {
+  for (const int index : by_host_[static_cast<std::size_t>(a)])
+    if (sockets_[static_cast<std::size_t>(index)].far_host == b) reset_pair(index);
+}
+
+void FakeWorld::mute(int a, int b) {
+  for (const int index : by_host_[static_cast<std::size_t>(a)]) {
+    Socket& s = sockets_[static_cast<std::size_t>(index)];
+    if (s.far_host != b || s.kind != Kind::kStream) continue;
+    for (Socket* end : {&s, &sockets_[static_cast<std::size_t>(s.other)]}) {
+      end->muted = true;
+      end->muted_since = now_;
+    }
+  }
+}
+
+std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool faulty) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind != Kind::kStream) return -ENOTCONN;
+  if (faulty) maybe_break(index);
+  if (s.reset_due >= 0 && s.reset_due <= now_) return random_.chance(512) ? -ECONNRESET : -EPIPE;
+  Socket& far = sockets_[static_cast<std::size_t>(s.other)];
+  const std::size_t wanted = total(iov, iovs);
+  if (far.kind == Kind::kClosed) {
+    if (s.fin_due >= 0 && s.fin_due <= now_) return -EPIPE;
+    return static_cast<std::int64_t>(wanted);  // on its way to nobody; the answer will be a reset
+  }
+  std::uint64_t room = std::min<std::uint64_t>(room_towards(s), wanted);
+  const bool full = room < wanted;
+  bool cut_short = false;
+  if (faulty && random_.chance(faults_.would_block)) room = 0, cut_short = true;
+  if (faulty && room > 1 && random_.chance(faults_.short_io)) {
+    room = random_.chance(512) ? 1 : random_.between(1, room - 1);
+    cut_short = true;
+  }
+  if (full || cut_short) s.no_space = true;
+  if (cut_short && !full) due_at(now_ + 1000, index);  // the room that was missing turns up
+  if (room == 0) return wanted == 0 ? 0 : -EAGAIN;
+  Chunk chunk;
+  chunk.bytes.reserve(room);
+  for (int i = 0; i < iovs && chunk.bytes.size() < room; ++i) {
+    const auto* from = static_cast<const std::uint8_t*>(iov[i].iov_base);
+    const std::size_t n = std::min<std::size_t>(iov[i].iov_len, room - chunk.bytes.size());
+    chunk.bytes.insert(chunk.bytes.end(), from, from + n);
+  }
+  if (faulty && random_.chance(faults_.corrupt)) {
+    chunk.bytes[random_.below(chunk.bytes.size())] ^= static_cast<std::uint8_t>(1u << random_.below(8));
+    ++corruptions_;
+  }
+  far.last_due = std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
+  chunk.due = s.muted ? INT64_MAX : far.last_due;
+  far.in_bytes += room;
+  far.in.push_back(std::move(chunk));
+  if (!s.muted) due_at(far.last_due, s.other);
+  return static_cast<std::int64_t>(room);
+}
+
+std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool faulty) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind != Kind::kStream) return -ENOTCONN;
+  if (faulty) maybe_break(index);
+  if (s.reset_due >= 0 && s.reset_due <= now_) return -ECONNRESET;
+  const std::uint64_t there = readable_bytes(s);
+  if (there == 0) return s.fin_due >= 0 && s.fin_due <= now_ ? 0 : -EAGAIN;
+  std::uint64_t n = std::min<std::uint64_t>(there, total(iov, iovs));
+  const std::uint64_t could = n;
+  if (faulty && random_.chance(faults_.would_block)) n = 0;
+  if (faulty && n > 1 && random_.chance(faults_.short_io)) n = random_.chance(512) ? 1 : random_.between(1, n - 1);
+  if (n < could) due_at(now_ + 1000, index);  // as if the rest came just afterwards
+  if (n == 0) return -EAGAIN;
+  std::uint64_t left = n;
+  for (int i = 0; i < iovs && left > 0; ++i) {
+    auto* to = static_cast<std::uint8_t*>(iov[i].iov_base);
+    std::size_t space = iov[i].iov_len;
+    while (space > 0 && left > 0) {
+      Chunk& chunk = s.in.front();
+      const std::size_t piece = std::min<std::size_t>({space, left, chunk.bytes.size() - chunk.used});
+      std::memcpy(to, chunk.bytes.data() + chunk.used, piece);
+      chunk.used += piece;
+      to += piece;
+      space -= piece;
+      left -= piece;
+      if (chunk.used == chunk.bytes.size()) s.in.pop_front();
+    }
+  }
+  s.in_bytes -= n;
+  if (sockets_[static_cast<std::size_t>(s.other)].no_space)
+    due_at(now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)), s.other);
+  return static_cast<std::int64_t>(n);
+}
+
+void FakeWorld::close_socket(int index) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind == Kind::kListener) {
+    for (const auto& [due, waiting] : s.backlog) reset_pair(waiting);
+    if (s.host >= 0) listeners_[static_cast<std::size_t>(s.host)] = -1;
+  }
+  if (s.kind == Kind::kStream) {
+    Socket& far = sockets_[static_cast<std::size_t>(s.other)];
+    if (far.kind == Kind::kStream && !s.muted) {
+      if (s.in_bytes > 0) {  // unread data makes it a reset
+        if (far.reset_due < 0) far.reset_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+        due_at(far.reset_due, s.other);
+      } else {
+        far.fin_due = std::max(far.last_due, now_) + static_cast<std::int64_t>(random_.below(1000));
+        due_at(far.fin_due, s.other);
+      }
+    }
+  }
+  s.kind = Kind::kClosed;
+  s.in.clear();
+  s.in_bytes = 0;
+  s.backlog.clear();
+}
+
+int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty) {
+  sockaddr_in in;
+  std::memcpy(&in, &to, sizeof in);
+  const int host = ntohs(in.sin_port) - kFirstPort;
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  s.kind = Kind::kConnecting;
+  s.far_host = host;
+  if (faulty && random_.chance(faults_.unanswered)) return -EINPROGRESS;
+  s.connect_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+  due_at(s.connect_due, index);
+  const bool there = host >= 0 && host < static_cast<int>(listeners_.size()) && listeners_[static_cast<std::size_t>(host)] >= 0;
+  if (!there || (faulty && random_.chance(faults_.refuse))) {
+    if (faulty && random_.chance(256)) return -ECONNREFUSED;
+    s.connect_error = ECONNREFUSED;
+    return -EINPROGRESS;
+  }
+  Socket accepted;
+  accepted.host = host;
+  accepted.far_host = s.host;
+  accepted.kind = Kind::kStream;
+  accepted.other = index;
+  accepted.capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
+  const std::uint64_t capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
+  const int listener = listeners_[static_cast<std::size_t>(host)];
+  const int other = add(std::move(accepted));
+  Socket& mine = sockets_[static_cast<std::size_t>(index)];
+  mine.other = other;
+  mine.capacity = capacity;
+  const std::int64_t due = mine.connect_due + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+  auto& backlog = sockets_[static_cast<std::size_t>(listener)].backlog;
+  backlog.push_back({std::max(due, backlog.empty() ? due : backlog.back().first), other});
+  due_at(backlog.back().first, listener);
+  return -EINPROGRESS;
+}
+
+int FakeWorld::take_backlog(int listener_index) {
+  auto& backlog = sockets_[static_cast<std::size_t>(listener_index)].backlog;
+  while (!backlog.empty() && backlog.front().first <= now_) {
+    const int index = backlog.front().second;
+    backlog.pop_front();
+    if (sockets_[static_cast<std::size_t>(index)].kind == Kind::kStream) return index;
+  }
+  return -EAGAIN;
+}
+
+std::uint64_t FakeWorld::open_sockets(int host) const {
+  std::uint64_t open = 0;
+  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+    const Kind kind = sockets_[static_cast<std::size_t>(index)].kind;
+    if (kind != Kind::kClosed) ++open;
+  }
+  return open;
+}
+
+// ---- strangers ----
+
+int FakeWorld::stranger_connect(int host) {
+  const int index = add(Socket{});
+  begin_connect(index, address(host), false);
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.other >= 0) s.kind = Kind::kStream;
+  return index;
+}
+
+void FakeWorld::stranger_write(int fd, const void* bytes, std::size_t count) {
+  const iovec part = {const_cast<void*>(bytes), count};
+  write_bytes(fd, &part, 1, false);
+}
+
+std::size_t FakeWorld::stranger_read(int fd, void* bytes, std::size_t count) {
+  const iovec part = {bytes, count};
+  const std::int64_t n = read_bytes(fd, &part, 1, false);
+  return n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+void FakeWorld::stranger_close(int fd) {
+  if (sockets_[static_cast<std::size_t>(fd)].kind != Kind::kClosed) close_socket(fd);
+}
+
+// ---- what the engine calls ----
+
+// Around each call: a little time passes, the harness may run the handler before and after, and the fake's own memory is not the handler's.
+class FakeNet::Call {
+ public:
+  Call(FakeNet& net, bool boundaries = true) : net_(net), boundaries_(boundaries) { visit(); }
+  ~Call() { visit(); }
+
+ private:
+  void visit() {
+    FakeWorld& w = net_.world_;
+    w.pass(static_cast<std::int64_t>(w.random_.below(300)));
+    if (boundaries_ && w.boundary) w.boundary(net_.host_);
+  }
+  alloc_trap::Pardon pardon_;
+  FakeNet& net_;
+  bool boundaries_;
+};
+
+int FakeNet::open_stream(int) {
+  Call call(*this);
+  if (world_.random_.chance(world_.faults_.no_descriptor)) return -EMFILE;
+  FakeWorld::Socket s;
+  s.host = host_;
+  return world_.add(std::move(s));
+}
+
+int FakeNet::bind_and_listen(int, const sockaddr_storage&) { return -EOPNOTSUPP; }  // make_listener() does it
+int FakeNet::local_address(int, sockaddr_storage& address) {
+  address = FakeWorld::address(host_);
+  return 0;
+}
+
+int FakeNet::connect(int fd, const sockaddr_storage& address) {
+  Call call(*this);
+  if (world_.own(host_, fd, "connect") == nullptr) return -EBADF;
+  return world_.begin_connect(fd, address, true);
+}
+
+int FakeNet::connect_result(int fd) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "connect_result");
+  if (s == nullptr) return -EBADF;
+  if (s->kind == FakeWorld::Kind::kStream) return 0;
+  if (s->connect_due < 0 || s->connect_due > world_.now_) return 0;  // SO_ERROR knows of no error yet
+  if (s->connect_error != 0) return -s->connect_error;
+  if (s->other < 0 || world_.sockets_[static_cast<std::size_t>(s->other)].kind == FakeWorld::Kind::kClosed) return -ECONNREFUSED;
+  s->kind = FakeWorld::Kind::kStream;
+  return 0;
+}
+
+int FakeNet::accept(int listener, sockaddr_storage& from) {
+  Call call(*this);
+  if (world_.own(host_, listener, "accept") == nullptr) return -EBADF;
+  if (world_.random_.chance(world_.faults_.no_descriptor)) {
+    world_.due_at(world_.now_ + 1000, listener);
+    return -EMFILE;
+  }
+  const int index = world_.take_backlog(listener);
+  if (index >= 0) {
+    const int far = world_.sockets_[static_cast<std::size_t>(index)].far_host;
+    from = FakeWorld::address(far >= 0 ? far : 999);
+  }
+  return index;
+}
+
+std::int64_t FakeNet::read(int fd, const iovec* iov, int iovs) {
+  Call call(*this);
+  if (world_.own(host_, fd, "read") == nullptr) return -EBADF;
+  return world_.read_bytes(fd, iov, iovs, true);
+}
+
+std::int64_t FakeNet::write(int fd, const iovec* iov, int iovs) {
+  Call call(*this);
+  if (world_.own(host_, fd, "write") == nullptr) return -EBADF;
+  return world_.write_bytes(fd, iov, iovs, true);
+}
+
+void FakeNet::close(int fd) {
+  Call call(*this);
+  if (world_.own(host_, fd, "close") != nullptr) world_.close_socket(fd);
+}
+
+void FakeNet::set_options(int fd, const mplite::StreamOptions&) {
+  Call call(*this);
+  (void)world_.own(host_, fd, "set_options");
+}
+
+int FakeNet::set_signal_driven(int fd, int tid, int) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "set_signal_driven");
+  if (s == nullptr) return -EBADF;
+  s->signal_driven = tid != 0;
+  return 0;
+}
+
+// The kernel wakes the reader when the new mark is reached already.
+int FakeNet::set_receive_low_water(int fd, int bytes) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "set_receive_low_water");
+  if (s == nullptr) return -EBADF;
+  s->low_water = bytes;
+  if (world_.readable_bytes(*s) >= static_cast<std::uint64_t>(bytes)) world_.due_at(world_.now_, fd);
+  return 0;
+}
+
+int FakeNet::watch(int fd, std::uint64_t token, unsigned interest) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "watch");
+  if (s == nullptr) return -EBADF;
+  if (s->watched) return -EEXIST;
+  s->watched = true;
+  s->token = token;
+  s->interest = interest;
+  return 0;
+}
+
+int FakeNet::rewatch(int fd, std::uint64_t token, unsigned interest) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "rewatch");
+  if (s == nullptr || !s->watched) return -ENOENT;
+  s->token = token;
+  s->interest = interest;
+  return 0;
+}
+
+int FakeNet::unwatch(int fd) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "unwatch");
+  if (s == nullptr || !s->watched) return -ENOENT;
+  s->watched = false;
+  return 0;
+}
+
+int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) {
+  Call call(*this);
+  for (int turn = 0; turn < 2; ++turn) {
+    if (world_.random_.chance(world_.faults_.empty_wait)) {
+      for (const int index : world_.by_host_[static_cast<std::size_t>(host_)])
+        if (world_.sockets_[static_cast<std::size_t>(index)].kind != FakeWorld::Kind::kClosed) world_.due_at(world_.now_ + 1000, index);
+      return 0;
+    }
+    int found = 0;
+    auto& own = world_.by_host_[static_cast<std::size_t>(host_)];
+    const std::size_t start = world_.random_.below(own.size());
+    for (std::size_t i = 0; i < own.size() && found < events_max; ++i) {
+      const int index = own[(start + i) % own.size()];
+      const FakeWorld::Socket& s = world_.sockets_[static_cast<std::size_t>(index)];
+      if (!s.watched || s.kind == FakeWorld::Kind::kClosed) continue;
+      unsigned bits = world_.ready(s);
+      if (s.reset_due < 0 || s.reset_due > world_.now_) bits &= s.interest;  // errors are told whatever the interest
+      if (bits == 0) continue;
+      if (world_.random_.chance(world_.faults_.hidden_event)) {
+        world_.due_at(world_.now_ + 1000, index);
+        continue;
+      }
+      events[found++] = {s.token, bits};
+    }
+    if (found > 0 || timeout_ns == 0) return found;
+    if (turn == 0) {
+      if (world_.asleep) world_.asleep(host_);
+      world_.skip(timeout_ns < 0 ? 1'000'000 : timeout_ns);
+    }
+  }
+  return 0;
+}
+
+std::int64_t FakeNet::now_ns() {
+  Call call(*this);
+  return world_.now_;
+}
+
+bool FakeNet::is_silent(int fd, std::int64_t limit_ms) {
+  Call call(*this);
+  const FakeWorld::Socket* s = world_.own(host_, fd, "is_silent");
+  if (s == nullptr || !s->muted || s->other < 0) return false;
+  const FakeWorld::Socket& far = world_.sockets_[static_cast<std::size_t>(s->other)];
+  return far.in_bytes > 0 && world_.now_ - s->muted_since >= limit_ms * 1'000'000;
+}
+
+void FakeNet::random(void* bytes, std::size_t count) {
+  Call call(*this);
+  auto* to = static_cast<std::uint8_t*>(bytes);
+  for (std::size_t i = 0; i < count; ++i) to[i] = static_cast<std::uint8_t>(world_.random_.next());
+}
+
+}  // namespace sim

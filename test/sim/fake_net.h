@@ -1,0 +1,177 @@
+// A network of simulated hosts in one process: sockets, readiness, signals and time, all from one seed.
+// Each simulated rank gets a FakeNet (mplite/net.h) on the shared FakeWorld. Used by engine_sim.cpp and device_sim.cpp.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <queue>
+#include <vector>
+
+#include "mplite/net.h"
+#include "random.h"
+
+namespace sim {
+
+// Probabilities are of 1024.
+struct Faults {
+  int short_io = 200;       // a read or write moves fewer bytes than it could, often one
+  int would_block = 60;     // EAGAIN though it need not be
+  int empty_wait = 60;      // wait() ends early with nothing, as a signal would make it
+  int hidden_event = 60;    // wait() does not tell of a ready socket this time
+  int reset = 0;            // per read or write: the connection breaks
+  int refuse = 0;           // per connect
+  int unanswered = 0;       // per connect: no answer ever
+  int no_descriptor = 0;    // per open_stream or accept
+  int corrupt = 0;          // per write: one byte of it arrives changed
+  std::uint64_t pipe_min = 1, pipe_max = 300'000;  // bytes that a connection's kernel buffers hold
+  std::int64_t delay_max_ns = 50'000;
+};
+
+class FakeNet;
+
+class FakeWorld {
+ public:
+  FakeWorld(std::uint64_t seed, int hosts, const Faults& faults);
+  ~FakeWorld();
+
+  FakeNet& net(int host) { return *nets_[static_cast<std::size_t>(host)]; }
+  static sockaddr_storage address(int host);
+  int make_listener(int host);
+
+  std::int64_t now() const { return now_; }
+  // Moves the clock on and does what is due: arrivals, signals.
+  void pass(std::int64_t ns);
+  // To the next thing that will happen by itself, if it is nearer than `most_ns`; otherwise by most_ns.
+  void skip(std::int64_t most_ns);
+
+  // Whether a signal-driven socket of this host has had news since the last call.
+  bool take_signal(int host);
+  bool signal_pending(int host) const { return signal_[static_cast<std::size_t>(host)]; }
+
+  // Called at the start and the end of every net call of `host`: the harness runs that rank's handler from here.
+  std::function<void(int host)> boundary;
+  // Called by a wait() that would sleep: the harness runs other ranks from here.
+  std::function<void(int host)> asleep;
+  // Called on what no correct engine does: use of a descriptor that it does not own.
+  std::function<void(const char* what)> misuse;
+
+  // The host is gone: all its sockets are reset, connects to it are refused.
+  void kill(int host);
+  // Every connection between the two breaks.
+  void cut(int a, int b);
+  // Nothing passes between the two any more, in silence.
+  void mute(int a, int b);
+  // No more faults but short_io and delays: for the drain at the end.
+  void calm() { faults_ = calm_; }
+  void stop_corruption() { faults_.corrupt = 0; }
+  std::uint64_t corruptions() const { return corruptions_; }
+
+  // A stranger's socket, connected to `host`; write and read as with a FakeNet.
+  int stranger_connect(int host);
+  void stranger_write(int fd, const void* bytes, std::size_t count);
+  std::size_t stranger_read(int fd, void* bytes, std::size_t count);
+  void stranger_close(int fd);
+
+  std::uint64_t open_sockets(int host) const;
+  Random& random() { return random_; }
+
+ private:
+  friend class FakeNet;
+  static constexpr int kStranger = -1;
+
+  struct Chunk {
+    std::int64_t due;
+    std::vector<std::uint8_t> bytes;
+    std::size_t used = 0;
+  };
+  enum class Kind : std::uint8_t { kFresh, kListener, kConnecting, kStream, kClosed };
+  struct Socket {
+    int host = kStranger;
+    Kind kind = Kind::kFresh;
+    int other = -1;     // the far end's index
+    int far_host = kStranger;
+    std::deque<Chunk> in;
+    std::uint64_t in_bytes = 0;   // in `in`
+    std::uint64_t capacity = 0;   // of `in`
+    std::int64_t fin_due = -1;    // the far end has closed; visible from then on
+    std::int64_t reset_due = -1;
+    std::int64_t last_due = 0;    // of what was sent to us: order inside a connection
+    bool muted = false;
+    std::int64_t muted_since = 0;
+    // connecting
+    std::int64_t connect_due = -1;  // -1: never
+    int connect_error = 0;
+    // listener
+    std::deque<std::pair<std::int64_t, int>> backlog;  // due, index of the acceptor's end
+    // registration
+    bool watched = false;
+    std::uint64_t token = 0;
+    unsigned interest = 0;
+    int low_water = 1;
+    bool signal_driven = false;
+    bool no_space = false;  // a write was cut short: tell when there is room
+  };
+
+  Socket* own(int host, int fd, const char* call);
+  int add(Socket socket);
+  std::uint64_t readable_bytes(const Socket& s) const;
+  unsigned ready(const Socket& s) const;
+  std::uint64_t room_towards(const Socket& s) const;
+  void due_at(std::int64_t when, int index);
+  void raise(int index);
+  void maybe_break(int index);
+  void reset_pair(int index);
+  std::int64_t write_bytes(int index, const iovec* iov, int iovs, bool faulty);
+  std::int64_t read_bytes(int index, const iovec* iov, int iovs, bool faulty);
+  void close_socket(int index);
+  int begin_connect(int index, const sockaddr_storage& to, bool faulty);
+  int take_backlog(int listener_index);
+  void step(int host);
+
+  Random random_;
+  Faults faults_;
+  Faults calm_;
+  std::int64_t now_ = 1'000'000'000;
+  std::deque<Socket> sockets_;  // by descriptor; never reused, so that a stale descriptor is found out
+  std::vector<std::unique_ptr<FakeNet>> nets_;
+  std::vector<bool> signal_;
+  std::vector<bool> dead_;
+  std::vector<int> listeners_;
+  std::vector<std::vector<int>> by_host_;
+  using Due = std::pair<std::int64_t, int>;
+  std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
+  std::uint64_t corruptions_ = 0;
+};
+
+class FakeNet final : public mplite::Net {
+ public:
+  FakeNet(FakeWorld& world, int host) : world_(world), host_(host) {}
+
+  int open_stream(int family) override;
+  int bind_and_listen(int fd, const sockaddr_storage& address) override;
+  int local_address(int fd, sockaddr_storage& address) override;
+  int connect(int fd, const sockaddr_storage& address) override;
+  int connect_result(int fd) override;
+  int accept(int listener, sockaddr_storage& from) override;
+  std::int64_t read(int fd, const iovec* iov, int iovs) override;
+  std::int64_t write(int fd, const iovec* iov, int iovs) override;
+  void close(int fd) override;
+  void set_options(int fd, const mplite::StreamOptions& options) override;
+  int set_signal_driven(int fd, int tid, int signo) override;
+  int set_receive_low_water(int fd, int bytes) override;
+  int watch(int fd, std::uint64_t token, unsigned interest) override;
+  int rewatch(int fd, std::uint64_t token, unsigned interest) override;
+  int unwatch(int fd) override;
+  int wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) override;
+  std::int64_t now_ns() override;
+  bool is_silent(int fd, std::int64_t limit_ms) override;
+  void random(void* bytes, std::size_t count) override;
+
+ private:
+  class Call;
+  FakeWorld& world_;
+  int host_;
+};
+
+}  // namespace sim

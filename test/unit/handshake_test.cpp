@@ -1,0 +1,263 @@
+// handshake.h: the four messages, and that nobody without the secret gets through with any of them.
+#include "mplite/handshake.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstring>
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+// The trap: while it is set, an allocation or a mutex ends the program. A sanitizer has its own allocator, so the trap is only in plain builds.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define HAVE_TRAP 1
+static volatile bool g_trap = false;
+extern "C" void* __libc_malloc(std::size_t);
+extern "C" void* __libc_calloc(std::size_t, std::size_t);
+extern "C" void* __libc_realloc(void*, std::size_t);
+extern "C" void* malloc(std::size_t size) {
+  if (g_trap) __builtin_trap();
+  return __libc_malloc(size);
+}
+extern "C" void* calloc(std::size_t count, std::size_t size) {
+  if (g_trap) __builtin_trap();
+  return __libc_calloc(count, size);
+}
+extern "C" void* realloc(void* at, std::size_t size) {
+  if (g_trap) __builtin_trap();
+  return __libc_realloc(at, size);
+}
+extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
+  static int (*real)(pthread_mutex_t*) = nullptr;
+  if (g_trap) __builtin_trap();
+  if (real == nullptr) real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  return real(mutex);
+}
+#endif
+
+namespace {
+
+const std::uint8_t kSecret[32] = {9, 8, 7, 6, 5};
+const std::uint8_t kOtherSecret[32] = {9, 8, 7, 6, 4};
+const std::uint8_t kNonceA[kNonceBytes] = {1, 2, 3};
+const std::uint8_t kNonceB[kNonceBytes] = {4, 5, 6};
+const HelloContext kA = {3, 8, kSecret};
+const HelloContext kB = {5, 8, kSecret};
+
+// All messages of a good exchange of A (rank 3) with B (rank 5).
+struct Exchange {
+  Hello hello, challenge, proof, acceptance;
+  Exchange() {
+    hello = hello_start(kA, 5, kNonceA);
+    ck_assert(hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone);
+    ck_assert(hello_prove(kA, hello, challenge, proof) == HelloFault::kNone);
+    ck_assert(hello_accept(kB, challenge, proof, acceptance) == HelloFault::kNone);
+    ck_assert(hello_done(kA, proof, acceptance) == HelloFault::kNone);
+  }
+};
+
+// The four checks with everything as in a good exchange but the message to be checked.
+HelloFault check(const Exchange& good, int step, const Hello& message, const HelloContext& a = kA, const HelloContext& b = kB) {
+  Hello out;
+  switch (step) {
+    case 0: return hello_answer(b, message, kNonceB, out);
+    case 1: return hello_prove(a, good.hello, message, out);
+    case 2: return hello_accept(b, good.challenge, message, out);
+    default: return hello_done(a, good.proof, message);
+  }
+}
+
+const Hello& message_of(const Exchange& e, int step) { return step == 0 ? e.hello : step == 1 ? e.challenge : step == 2 ? e.proof : e.acceptance; }
+
+START_TEST(both_ends_of_one_job_accept_each_other) {
+  const Exchange e;
+  ck_assert_uint_eq(e.proof.from, 3);
+  ck_assert_uint_eq(e.proof.to, 5);
+  ck_assert_uint_eq(e.acceptance.from, 5);
+}
+END_TEST
+
+START_TEST(any_changed_bit_of_any_message_is_noticed) {
+  const Exchange e;
+  for (int step = 0; step < 4; ++step) {
+    for (std::size_t bit = 0; bit < kHelloBytes * 8; ++bit) {
+      std::uint8_t bytes[kHelloBytes];
+      Hello changed = message_of(e, step);
+      std::memcpy(bytes, &changed, sizeof bytes);
+      bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
+      std::memcpy(&changed, bytes, sizeof bytes);
+      const bool refused = check(e, step, changed) != HelloFault::kNone;
+      // The first message proves nothing: another rank's claim, another nonce and the unused mac are taken, and the proof then does not fit.
+      const bool unproved = step == 0 && changed.magic == e.hello.magic && changed.version == e.hello.version && changed.kind == e.hello.kind &&
+                            changed.reserved == 0 && changed.to == 5 && changed.from < 8 && changed.from != 5;
+      ck_assert_msg(refused != unproved, "message %d, bit %zu", step, bit);
+    }
+  }
+}
+END_TEST
+
+START_TEST(proof_for_a_changed_hello_does_not_fit) {
+  const Exchange e;
+  Hello hello = e.hello, challenge, proof, acceptance;
+  hello.nonce[0] = static_cast<std::uint8_t>(hello.nonce[0] + 1);  // somebody on the path
+  ck_assert(hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone);
+  ck_assert(hello_prove(kA, e.hello, challenge, proof) == HelloFault::kMac);
+  // Rank 4's claim does not let rank 3's proof pass.
+  hello = e.hello;
+  hello.from = 4;
+  ck_assert(hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone);
+  ck_assert(hello_accept(kB, challenge, e.proof, acceptance) == HelloFault::kRank);
+}
+END_TEST
+
+START_TEST(another_jobs_secret_is_refused_by_both_sides) {
+  const Exchange e;
+  const HelloContext stranger_a = {3, 8, kOtherSecret}, stranger_b = {5, 8, kOtherSecret};
+  Hello challenge, proof, acceptance;
+  ck_assert(hello_answer(stranger_b, e.hello, kNonceB, challenge) == HelloFault::kNone);
+  ck_assert(hello_prove(kA, e.hello, challenge, proof) == HelloFault::kMac);
+  ck_assert(hello_prove(stranger_a, e.hello, challenge, proof) == HelloFault::kNone);
+  ck_assert(hello_accept(kB, e.challenge, proof, acceptance) == HelloFault::kMac);
+  ck_assert(hello_accept(stranger_b, challenge, proof, acceptance) == HelloFault::kNone);
+  ck_assert(hello_done(kA, e.proof, acceptance) == HelloFault::kMac);
+}
+END_TEST
+
+START_TEST(replay_of_an_earlier_exchange_is_refused) {
+  const Exchange old;
+  const std::uint8_t fresh_a[kNonceBytes] = {77}, fresh_b[kNonceBytes] = {78};
+  Hello challenge, proof, acceptance;
+  // The acceptor has a fresh nonce: the recorded proof does not fit it.
+  ck_assert(hello_answer(kB, old.hello, fresh_b, challenge) == HelloFault::kNone);
+  ck_assert(hello_accept(kB, challenge, old.proof, acceptance) == HelloFault::kMac);
+  // The initiator has one: neither recorded answer fits.
+  const Hello hello = hello_start(kA, 5, fresh_a);
+  ck_assert(hello_prove(kA, hello, old.challenge, proof) == HelloFault::kMac);
+  ck_assert(hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone);
+  ck_assert(hello_prove(kA, hello, challenge, proof) == HelloFault::kNone);
+  ck_assert(hello_done(kA, proof, old.acceptance) == HelloFault::kMac);
+}
+END_TEST
+
+START_TEST(a_message_thrown_back_is_refused) {
+  const Exchange e;
+  // A connects to itself through a mirror: ranks do not fit.
+  Hello out;
+  ck_assert(hello_answer(kA, e.hello, kNonceB, out) == HelloFault::kRank);
+  ck_assert(hello_prove(kA, e.hello, e.hello, out) == HelloFault::kKind);
+  ck_assert(hello_done(kA, e.proof, e.proof) == HelloFault::kKind);
+  // The challenge with the words of a proof: the label is under the mac.
+  Hello twisted = e.challenge;
+  twisted.kind = HelloKind::kAccept;
+  ck_assert(hello_done(kA, e.proof, twisted) == HelloFault::kMac);
+}
+END_TEST
+
+START_TEST(messages_out_of_turn_are_refused) {
+  const Exchange e;
+  for (int step = 0; step < 4; ++step) {
+    for (int other = 0; other < 4; ++other) {
+      if (other == step) continue;
+      Hello m = message_of(e, other);
+      m.from = message_of(e, step).from;
+      m.to = message_of(e, step).to;
+      ck_assert(check(e, step, m) == HelloFault::kKind);
+    }
+  }
+}
+END_TEST
+
+START_TEST(faults_are_told_apart) {
+  const Exchange e;
+  Hello m = e.hello;
+  std::memcpy(&m, "GET / HTTP/1.1\r\n", 16);
+  ck_assert(check(e, 0, m) == HelloFault::kMagic);
+  m = e.hello;
+  m.version = kWireVersion + 1;
+  ck_assert(check(e, 0, m) == HelloFault::kVersion);
+  m = e.hello;
+  m.from = 8;  // the job has ranks 0 to 7
+  ck_assert(check(e, 0, m) == HelloFault::kRank);
+  m.from = 0xffffffff;
+  ck_assert(check(e, 0, m) == HelloFault::kRank);
+  m = e.hello;
+  m.to = 4;
+  ck_assert(check(e, 0, m) == HelloFault::kRank);
+  m = e.hello;
+  m.from = 5;  // says it is us
+  ck_assert(check(e, 0, m) == HelloFault::kRank);
+  for (const HelloFault f : {HelloFault::kNone, HelloFault::kMagic, HelloFault::kVersion, HelloFault::kKind, HelloFault::kRank, HelloFault::kMac})
+    ck_assert_str_ne(hello_fault_text(f), "unknown fault");
+}
+END_TEST
+
+START_TEST(outputs_are_set_on_success_only) {
+  const Exchange e;
+  Hello out, before;
+  std::memset(&out, 0x55, sizeof out);
+  before = out;
+  Hello bad = e.challenge;
+  bad.mac[31] = static_cast<std::uint8_t>(bad.mac[31] ^ 1);
+  ck_assert(hello_prove(kA, e.hello, bad, out) == HelloFault::kMac);
+  ck_assert_mem_eq(&out, &before, sizeof out);
+  bad = e.proof;
+  bad.mac[0] = static_cast<std::uint8_t>(bad.mac[0] ^ 1);
+  ck_assert(hello_accept(kB, e.challenge, bad, out) == HelloFault::kMac);
+  ck_assert_mem_eq(&out, &before, sizeof out);
+}
+END_TEST
+
+START_TEST(no_byte_of_the_secret_appears_in_a_message) {
+  const Exchange e;
+  for (int step = 0; step < 4; ++step) {
+    std::uint8_t bytes[kHelloBytes];
+    std::memcpy(bytes, &message_of(e, step), sizeof bytes);
+    ck_assert_ptr_null(memmem(bytes, sizeof bytes, kSecret, 5));
+  }
+}
+END_TEST
+
+#ifdef HAVE_TRAP
+START_TEST(handshake_neither_allocates_nor_locks) {
+  Hello challenge, proof, acceptance;
+  g_trap = true;
+  const Hello hello = hello_start(kA, 5, kNonceA);
+  const bool good = hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone && hello_prove(kA, hello, challenge, proof) == HelloFault::kNone &&
+                    hello_accept(kB, challenge, proof, acceptance) == HelloFault::kNone && hello_done(kA, proof, acceptance) == HelloFault::kNone;
+  g_trap = false;
+  ck_assert(good);
+}
+END_TEST
+
+START_TEST(the_trap_of_this_test_works) {
+  g_trap = true;
+  void* volatile block = malloc(1);
+  free(block);
+}
+END_TEST
+#endif
+
+}  // namespace
+
+int main() {
+  if (!hello_prepare()) return EXIT_FAILURE;
+  int rc = run_tests("handshake", {both_ends_of_one_job_accept_each_other, any_changed_bit_of_any_message_is_noticed, proof_for_a_changed_hello_does_not_fit,
+                                   another_jobs_secret_is_refused_by_both_sides, replay_of_an_earlier_exchange_is_refused, a_message_thrown_back_is_refused,
+                                   messages_out_of_turn_are_refused, faults_are_told_apart, outputs_are_set_on_success_only,
+                                   no_byte_of_the_secret_appears_in_a_message});
+#ifdef HAVE_TRAP
+  Suite* suite = suite_create("handshake, trapped");
+  TCase* cases = tcase_create("trap");
+  tcase_add_test(cases, handshake_neither_allocates_nor_locks);
+  tcase_add_test_raise_signal(cases, the_trap_of_this_test_works, SIGILL);
+  suite_add_tcase(suite, cases);
+  SRunner* runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  if (srunner_ntests_failed(runner) != 0) rc = EXIT_FAILURE;
+  srunner_free(runner);
+#endif
+  return rc;
+}

@@ -1,0 +1,214 @@
+// The matcher against a naive list matcher, and its order rules by example.
+#include <check.h>
+#include <cstdio>
+#include <cstdlib>
+#include <list>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "ch_lite/ch_lite.h"
+#include "ch_lite/matcher.h"
+
+using namespace ch_lite;
+
+namespace {
+
+struct Receive : PostedNode {
+  int id = 0;
+};
+struct Arrival : UnexpectedNode {
+  int id = 0;
+};
+
+bool takes(const MatchKey& receive, const MatchKey& envelope, std::uint32_t ignore) {
+  if (receive.context != envelope.context) return false;
+  if (receive.source != LITE_ANY_SOURCE && receive.source != envelope.source) return false;
+  if (receive.tag == LITE_ANY_TAG) return true;
+  return (static_cast<std::uint32_t>(receive.tag) & ~ignore) == (static_cast<std::uint32_t>(envelope.tag) & ~ignore);
+}
+
+Receive* post(Matcher& m, std::list<Receive>& store, MatchKey key) {
+  Receive& r = store.emplace_back();
+  r.key = key;
+  r.id = static_cast<int>(store.size());
+  m.post(&r);
+  return &r;
+}
+
+Arrival* arrive(Matcher& m, std::list<Arrival>& store, MatchKey key) {
+  Arrival& a = store.emplace_back();
+  a.key = key;
+  a.id = static_cast<int>(store.size());
+  m.add_unexpected(&a);
+  return &a;
+}
+
+}  // namespace
+
+START_TEST(message_goes_to_earliest_posted_receive_whatever_its_wildcards) {
+  Matcher m;
+  ck_assert(m.start());
+  std::list<Receive> store;
+  Receive* any = post(m, store, {1, LITE_ANY_SOURCE, LITE_ANY_TAG});
+  Receive* exact = post(m, store, {1, 3, 7});
+  Receive* any_tag = post(m, store, {1, 3, LITE_ANY_TAG});
+  Receive* any_source = post(m, store, {1, LITE_ANY_SOURCE, 7});
+  ck_assert_ptr_eq(m.match_posted({1, 3, 7}), any);
+  ck_assert_ptr_eq(m.match_posted({1, 3, 7}), exact);
+  ck_assert_ptr_eq(m.match_posted({1, 3, 7}), any_tag);
+  ck_assert_ptr_eq(m.match_posted({1, 3, 7}), any_source);
+  ck_assert_ptr_null(m.match_posted({1, 3, 7}));
+}
+END_TEST
+
+START_TEST(any_source_receive_takes_earliest_unexpected_message) {
+  Matcher m;
+  ck_assert(m.start());
+  std::list<Arrival> store;
+  arrive(m, store, {2, 9, 7});
+  Arrival* second = arrive(m, store, {1, 5, 7});
+  Arrival* third = arrive(m, store, {1, 4, 7});
+  ck_assert_ptr_eq(m.find_unexpected({1, LITE_ANY_SOURCE, 7}), second);
+  m.remove_unexpected(second);
+  ck_assert_ptr_eq(m.find_unexpected({1, LITE_ANY_SOURCE, LITE_ANY_TAG}), third);
+  ck_assert_ptr_null(m.find_unexpected({1, 5, 7}));
+  ck_assert_ptr_null(m.find_unexpected({3, LITE_ANY_SOURCE, LITE_ANY_TAG}));
+}
+END_TEST
+
+START_TEST(ignored_tag_bits_do_not_match_nor_hide) {
+  Matcher m;
+  ck_assert(m.start());
+  m.set_tag_ignore_bits(1u << 30);
+  std::list<Receive> receives;
+  std::list<Arrival> arrivals;
+  Receive* r = post(m, receives, {1, 0, 5});
+  ck_assert_ptr_eq(m.match_posted({1, 0, 5 | 1 << 30}), r);
+  Arrival* a = arrive(m, arrivals, {1, 0, 5 | 1 << 30});
+  ck_assert_ptr_eq(m.find_unexpected({1, 0, 5}), a);
+  ck_assert_ptr_null(m.find_unexpected({1, 0, 6}));
+  ck_assert_int_eq(a->key.tag, 5 | 1 << 30);
+}
+END_TEST
+
+START_TEST(withdrawn_receive_is_not_matched) {
+  Matcher m;
+  ck_assert(m.start());
+  std::list<Receive> store;
+  Receive* first = post(m, store, {1, 0, 5});
+  Receive* second = post(m, store, {1, 0, 5});
+  m.withdraw(first);
+  ck_assert(!first->match_queued);
+  ck_assert_ptr_eq(m.match_posted({1, 0, 5}), second);
+  ck_assert_uint_eq(m.posted_count(), 0);
+}
+END_TEST
+
+START_TEST(visit_sees_every_unexpected_message_once_and_may_remove_it) {
+  Matcher m;
+  ck_assert(m.start(4));
+  std::list<Arrival> store;
+  for (int i = 0; i < 100; ++i) arrive(m, store, {static_cast<std::uint32_t>(i % 3), i % 7, i});
+  struct Seen {
+    Matcher* matcher;
+    int count;
+  } seen{&m, 0};
+  m.visit_unexpected(
+      [](void* arg, UnexpectedNode* node) {
+        auto* s = static_cast<Seen*>(arg);
+        ++s->count;
+        if (node->key.tag % 2 == 0) s->matcher->remove_unexpected(node);
+      },
+      &seen);
+  ck_assert_int_eq(seen.count, 100);
+  ck_assert_uint_eq(m.unexpected_count(), 50);
+  for (const Arrival& a : store) ck_assert(a.match_queued == (a.key.tag % 2 != 0));
+}
+END_TEST
+
+// Few keys, so that everything collides; growth in between.
+START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
+  const char* given = std::getenv("LITE_TEST_SEED");
+  const unsigned first = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : 1;
+  const unsigned last = given != nullptr ? first : 40;
+  for (unsigned seed = first; seed <= last; ++seed) {
+    std::mt19937 random(seed);
+    auto below = [&](unsigned n) { return static_cast<int>(random() % n); };
+    const std::uint32_t ignore = below(2) != 0 ? 1u << 4 : 0;
+    Matcher m;
+    ck_assert(m.start(2));
+    m.set_tag_ignore_bits(ignore);
+    std::list<Receive> receives;
+    std::list<Arrival> arrivals;
+    std::vector<Receive*> posted;     // the oracle's lists, in order
+    std::vector<Arrival*> unexpected;
+    const int spread = 1 + below(12);
+    const int bias = below(100);
+    for (int step = 0; step < 3000; ++step) {
+      const MatchKey envelope{static_cast<std::uint32_t>(below(2)), below(static_cast<unsigned>(spread)),
+                              below(4) | (below(2) != 0 ? 16 : 0)};
+      const int what = below(100);
+      if (what < bias / 2 + 10) {  // arrival
+        Receive* expected = nullptr;
+        for (std::size_t i = 0; i < posted.size(); ++i)
+          if (takes(posted[i]->key, envelope, ignore)) {
+            expected = posted[i];
+            posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(i));
+            break;
+          }
+        auto* got = static_cast<Receive*>(m.match_posted(envelope));
+        ck_assert_msg(got == expected, "LITE_TEST_SEED=%u step %d: arrival matched %d, list says %d", seed, step, got ? got->id : 0,
+                      expected ? expected->id : 0);
+        if (got == nullptr) unexpected.push_back(arrive(m, arrivals, envelope));
+      } else if (what < 90) {  // receive
+        MatchKey key = envelope;
+        if (below(4) == 0) key.source = LITE_ANY_SOURCE;
+        if (below(4) == 0) key.tag = LITE_ANY_TAG;
+        Arrival* expected = nullptr;
+        std::size_t at = 0;
+        for (; at < unexpected.size(); ++at)
+          if (takes(key, unexpected[at]->key, ignore)) {
+            expected = unexpected[at];
+            break;
+          }
+        auto* got = static_cast<Arrival*>(m.find_unexpected(key));
+        ck_assert_msg(got == expected, "LITE_TEST_SEED=%u step %d: receive found %d, list says %d", seed, step, got ? got->id : 0,
+                      expected ? expected->id : 0);
+        if (got != nullptr) {
+          m.remove_unexpected(got);
+          unexpected.erase(unexpected.begin() + static_cast<std::ptrdiff_t>(at));
+        } else {
+          posted.push_back(post(m, receives, key));
+        }
+      } else if (what < 95 && !posted.empty()) {  // cancel
+        const std::size_t at = random() % posted.size();
+        m.withdraw(posted[at]);
+        posted.erase(posted.begin() + static_cast<std::ptrdiff_t>(at));
+      } else {
+        m.grow();
+      }
+      ck_assert_uint_eq(m.posted_count(), posted.size());
+      ck_assert_uint_eq(m.unexpected_count(), unexpected.size());
+    }
+  }
+}
+END_TEST
+
+int main() {
+  Suite* suite = suite_create("matcher");
+  TCase* tests = tcase_create("matcher");
+  tcase_set_timeout(tests, 120);
+  tcase_add_test(tests, message_goes_to_earliest_posted_receive_whatever_its_wildcards);
+  tcase_add_test(tests, any_source_receive_takes_earliest_unexpected_message);
+  tcase_add_test(tests, ignored_tag_bits_do_not_match_nor_hide);
+  tcase_add_test(tests, withdrawn_receive_is_not_matched);
+  tcase_add_test(tests, visit_sees_every_unexpected_message_once_and_may_remove_it);
+  tcase_add_test(tests, agrees_with_a_list_matcher_on_random_sequences);
+  suite_add_tcase(suite, tests);
+  SRunner* runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

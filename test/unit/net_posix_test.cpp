@@ -1,0 +1,480 @@
+// net_posix.h over real loopback sockets: results, flags, readiness, signals, and what keepalive must not do.
+#include "mplite/net_posix.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstring>
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+sockaddr_storage loopback(int family, std::uint16_t port = 0) {
+  sockaddr_storage address = {};
+  if (family == AF_INET) {
+    auto* in = reinterpret_cast<sockaddr_in*>(&address);
+    in->sin_family = AF_INET;
+    in->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    in->sin_port = htons(port);
+  } else {
+    auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
+    in6->sin6_family = AF_INET6;
+    in6->sin6_addr = in6addr_loopback;
+    in6->sin6_port = htons(port);
+  }
+  return address;
+}
+
+// A connected pair: `a` initiated, `b` was accepted.
+struct Link {
+  PosixNet net;
+  int listener = -1, a = -1, b = -1;
+  sockaddr_storage at = {}, from = {};
+  explicit Link(int family = AF_INET) {
+    ck_assert_int_eq(net.open(), 0);
+    listener = net.open_stream(family);
+    ck_assert_int_ge(listener, 0);
+    ck_assert_int_eq(net.bind_and_listen(listener, loopback(family)), 0);
+    ck_assert_int_eq(net.local_address(listener, at), 0);
+    ck_assert_int_eq(net.accept(listener, from), -EAGAIN);
+    a = net.open_stream(family);
+    const int rc = net.connect(a, at);
+    ck_assert(rc == 0 || rc == -EINPROGRESS);
+    ck_assert_int_eq(net.watch(listener, 1, kReadable), 0);
+    NetEvent event;
+    ck_assert_int_eq(net.wait(&event, 1, 1'000'000'000), 1);
+    b = net.accept(listener, from);
+    ck_assert_int_ge(b, 0);
+    ck_assert_int_eq(net.connect_result(a), 0);
+    ck_assert_int_eq(net.unwatch(listener), 0);
+  }
+  ~Link() {
+    for (const int fd : {listener, a, b})
+      if (fd >= 0) net.close(fd);
+  }
+  std::int64_t write(int fd, const void* data, std::size_t bytes) {
+    const iovec iov = {const_cast<void*>(data), bytes};
+    return net.write(fd, &iov, 1);
+  }
+  std::int64_t read(int fd, void* data, std::size_t bytes) {
+    const iovec iov = {data, bytes};
+    return net.read(fd, &iov, 1);
+  }
+  void fill(int fd) {
+    static char block[65536];
+    while (write(fd, block, sizeof block) > 0) {
+    }
+  }
+};
+
+int option(int fd, int level, int name) {
+  int value = -1;
+  socklen_t length = sizeof value;
+  ck_assert_int_eq(getsockopt(fd, level, name, &value, &length), 0);
+  return value;
+}
+
+START_TEST(all_sockets_are_nonblocking_and_close_on_exec) {
+  Link link;
+  for (const int fd : {link.listener, link.a, link.b}) {
+    ck_assert(fcntl(fd, F_GETFL) & O_NONBLOCK);
+    ck_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+  }
+}
+END_TEST
+
+START_TEST(connection_works_over_ipv4_and_ipv6) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    Link link(family);
+    ck_assert_int_eq(link.from.ss_family, family);
+    char got[8] = "";
+    ck_assert_int_eq(link.write(link.a, "hello", 5), 5);
+    ck_assert_int_eq(link.read(link.b, got, sizeof got), 5);
+    ck_assert_mem_eq(got, "hello", 5);
+  }
+}
+END_TEST
+
+START_TEST(gathers_and_scatters_in_one_call) {
+  Link link;
+  char x[3] = {'a', 'b', 'c'}, y[2] = {'d', 'e'}, p[1], q[8] = "";
+  const iovec out[] = {{x, 3}, {y, 2}};
+  ck_assert_int_eq(link.net.write(link.a, out, 2), 5);
+  const iovec in[] = {{p, 1}, {q, 8}};
+  ck_assert_int_eq(link.net.read(link.b, in, 2), 5);
+  ck_assert_int_eq(p[0], 'a');
+  ck_assert_mem_eq(q, "bcde", 4);
+}
+END_TEST
+
+START_TEST(empty_socket_is_eagain_and_closed_one_is_end_of_file) {
+  Link link;
+  char got[4];
+  ck_assert_int_eq(link.read(link.b, got, 4), -EAGAIN);
+  link.net.close(link.a);
+  link.a = -1;
+  ck_assert_int_eq(link.read(link.b, got, 4), 0);
+}
+END_TEST
+
+START_TEST(full_socket_is_eagain) {
+  Link link;
+  link.fill(link.a);
+  ck_assert_int_eq(link.write(link.a, "x", 1), -EAGAIN);
+}
+END_TEST
+
+START_TEST(write_to_a_closed_peer_is_an_error_and_no_sigpipe) {
+  signal(SIGPIPE, SIG_DFL);  // would end the test
+  Link link;
+  char one = 1;
+  const iovec two[] = {{&one, 1}, {&one, 1}};
+  link.net.close(link.b);
+  link.b = -1;
+  std::int64_t n = 0;
+  for (int i = 0; i < 3 && n >= 0; ++i) n = link.write(link.a, "x", 1);
+  ck_assert(n == -EPIPE || n == -ECONNRESET);
+  n = link.net.write(link.a, two, 2);
+  ck_assert_int_eq(n, -EPIPE);
+}
+END_TEST
+
+// Lengths whose sum does not fit ssize_t make the kernel refuse the whole call, unless they are clamped.
+START_TEST(lengths_beyond_one_call_are_clamped) {
+  Link link;
+  void* room = mmap(nullptr, PosixNet::kBytesPerCall, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ck_assert_ptr_ne(room, MAP_FAILED);
+  const std::size_t huge = static_cast<std::size_t>(1) << 62;
+  const iovec out[] = {{room, 1000}, {room, huge}, {room, huge}, {room, huge}};
+  const std::int64_t sent = link.net.write(link.a, out, 4);
+  ck_assert_int_gt(sent, 1000);
+  const std::int64_t got = link.net.read(link.b, out, 4);
+  ck_assert_int_gt(got, 1000);
+  ck_assert_int_gt(link.net.write(link.b, out + 1, 1), 0);
+}
+END_TEST
+
+START_TEST(second_listener_on_a_port_is_refused) {
+  Link link;
+  const int other = link.net.open_stream(AF_INET);
+  ck_assert_int_eq(link.net.bind_and_listen(other, link.at), -EADDRINUSE);
+  link.net.close(other);
+}
+END_TEST
+
+// The port stays in TIME_WAIT after the side that listened has closed first; without SO_REUSEADDR bind fails for a minute.
+START_TEST(port_of_an_ended_job_can_be_had_again) {
+  Link link;
+  char got;
+  link.net.close(link.b);
+  ck_assert_int_eq(link.read(link.a, &got, 1), 0);
+  link.net.close(link.a);
+  link.net.close(link.listener);
+  link.a = link.b = -1;
+  link.listener = link.net.open_stream(AF_INET);
+  ck_assert_int_eq(link.net.bind_and_listen(link.listener, link.at), 0);
+}
+END_TEST
+
+START_TEST(ipv6_listener_leaves_the_ipv4_port_free) {
+  PosixNet net;
+  sockaddr_storage any = {}, at = {};
+  any.ss_family = AF_INET6;
+  const int six = net.open_stream(AF_INET6), four = net.open_stream(AF_INET);
+  ck_assert_int_eq(net.bind_and_listen(six, any), 0);
+  ck_assert_int_eq(net.local_address(six, at), 0);
+  ck_assert_int_eq(net.bind_and_listen(four, loopback(AF_INET, ntohs(reinterpret_cast<sockaddr_in6*>(&at)->sin6_port))), 0);
+  net.close(six);
+  net.close(four);
+}
+END_TEST
+
+START_TEST(refused_connection_is_reported) {
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  sockaddr_storage at = {};
+  const int listener = net.open_stream(AF_INET), fd = net.open_stream(AF_INET);
+  ck_assert_int_eq(net.bind_and_listen(listener, loopback(AF_INET)), 0);
+  ck_assert_int_eq(net.local_address(listener, at), 0);
+  net.close(listener);
+  int rc = net.connect(fd, at);
+  if (rc == -EINPROGRESS) {
+    NetEvent event;
+    ck_assert_int_eq(net.watch(fd, 1, kWritable), 0);
+    ck_assert_int_eq(net.wait(&event, 1, 1'000'000'000), 1);
+    ck_assert_uint_eq(event.ready, kReadable | kWritable);
+    rc = net.connect_result(fd);
+  }
+  ck_assert_int_eq(rc, -ECONNREFUSED);
+  net.close(fd);
+}
+END_TEST
+
+START_TEST(readiness_is_level_triggered_and_carries_the_token) {
+  Link link;
+  const std::uint64_t token = 0xfedcba9876543210;
+  NetEvent events[4];
+  ck_assert_int_eq(link.net.watch(link.b, token, kReadable), 0);
+  ck_assert_int_eq(link.net.wait(events, 4, 0), 0);
+  ck_assert_int_eq(link.write(link.a, "x", 1), 1);
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(link.net.wait(events, 4, 1'000'000'000), 1);
+    ck_assert(events[0].token == token);
+    ck_assert_uint_eq(events[0].ready, kReadable);
+  }
+  ck_assert_int_eq(link.net.rewatch(link.b, 7, kWritable), 0);
+  ck_assert_int_eq(link.net.wait(events, 4, 1'000'000'000), 1);
+  ck_assert(events[0].token == 7);
+  ck_assert_uint_eq(events[0].ready, kWritable);
+  ck_assert_int_eq(link.net.rewatch(link.b, 7, 0), 0);  // registered, silent
+  ck_assert_int_eq(link.net.wait(events, 4, 0), 0);
+  ck_assert_int_eq(link.net.unwatch(link.b), 0);
+  ck_assert_int_eq(link.net.rewatch(link.b, 7, 0), -ENOENT);
+}
+END_TEST
+
+START_TEST(reset_shows_as_both_ready) {
+  Link link;
+  ck_assert_int_eq(link.net.watch(link.b, 3, kReadable), 0);
+  const linger now = {1, 0};
+  ck_assert_int_eq(setsockopt(link.a, SOL_SOCKET, SO_LINGER, &now, sizeof now), 0);
+  link.net.close(link.a);
+  link.a = -1;
+  NetEvent event;
+  ck_assert_int_eq(link.net.wait(&event, 1, 1'000'000'000), 1);
+  ck_assert_uint_eq(event.ready, kReadable | kWritable);
+}
+END_TEST
+
+void wait_lasts_at_least_its_time(PosixNet& net) {
+  NetEvent event;
+  for (const std::int64_t timeout_ns : {1, 300'000, 1'500'000, 20'000'000}) {
+    const std::int64_t begin = net.now_ns();
+    ck_assert_int_eq(net.wait(&event, 1, timeout_ns), 0);
+    const std::int64_t took = net.now_ns() - begin;
+    ck_assert_int_ge(took, timeout_ns);
+    ck_assert_int_lt(took, timeout_ns + 2'000'000'000);
+  }
+}
+
+START_TEST(wait_is_never_shorter_than_asked) {
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  wait_lasts_at_least_its_time(net);
+}
+END_TEST
+
+// As on an older kernel (ENOSYS) and in a container whose filter does not know the call (EPERM). Each test runs in a process of its own.
+void refuse_epoll_pwait2(int error) {
+  sock_filter code[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_epoll_pwait2, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | static_cast<unsigned>(error)),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog program = {sizeof code / sizeof code[0], code};
+  ck_assert_int_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+  ck_assert_int_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+  ck_assert_int_eq(syscall(SYS_epoll_pwait2, -1, nullptr, 0, nullptr, nullptr, 0), -1);
+  ck_assert_int_eq(errno, error);
+}
+
+START_TEST(wait_does_without_epoll_pwait2) {
+  refuse_epoll_pwait2(_i == 0 ? ENOSYS : EPERM);
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  wait_lasts_at_least_its_time(net);
+}
+END_TEST
+
+START_TEST(wait_without_end_ends_with_an_event) {
+  Link link;
+  NetEvent event;
+  ck_assert_int_eq(link.net.watch(link.b, 1, kReadable), 0);
+  ck_assert_int_eq(link.write(link.a, "x", 1), 1);
+  ck_assert_int_eq(link.net.wait(&event, 1, -1), 1);
+}
+END_TEST
+
+void nothing(int) {}
+
+START_TEST(signal_ends_a_wait_with_no_events) {
+  struct sigaction action = {};
+  action.sa_handler = nothing;
+  action.sa_flags = SA_RESTART;
+  sigaction(SIGALRM, &action, nullptr);
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  NetEvent event;
+  for (const std::int64_t timeout_ns : {std::int64_t{-1}, std::int64_t{20'000'000'000}}) {
+    const itimerval soon = {{0, 0}, {0, 20'000}};
+    setitimer(ITIMER_REAL, &soon, nullptr);
+    const std::int64_t begin = net.now_ns();
+    ck_assert_int_eq(net.wait(&event, 1, timeout_ns), 0);
+    ck_assert_int_lt(net.now_ns() - begin, 10'000'000'000);
+  }
+}
+END_TEST
+
+volatile sig_atomic_t g_signals = 0;
+volatile sig_atomic_t g_fd = -1;
+volatile sig_atomic_t g_tid = 0;
+void count_signal(int, siginfo_t* info, void*) {
+  g_signals = g_signals + 1;
+  g_fd = info->si_fd;
+  g_tid = static_cast<sig_atomic_t>(syscall(SYS_gettid));
+}
+
+// Sends one byte and waits up to a second for the signal; returns whether it came.
+bool byte_raises(Link& link, int& before) {
+  before = g_signals;
+  ck_assert_int_eq(link.write(link.a, "x", 1), 1);
+  NetEvent event;
+  for (int i = 0; i < 100 && g_signals == before; ++i) link.net.wait(&event, 1, 1'000'000);
+  return g_signals != before;
+}
+
+START_TEST(arriving_data_raises_the_chosen_signal_in_the_chosen_thread) {
+  const int signo = _i == 0 ? SIGIO : SIGRTMIN + 3;
+  struct sigaction action = {};
+  action.sa_sigaction = count_signal;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(signo, &action, nullptr);
+  Link link;
+  const int tid = static_cast<int>(syscall(SYS_gettid));
+  int before = 0;
+  ck_assert_int_eq(link.net.set_signal_driven(link.b, tid, signo), 0);
+  f_owner_ex owner = {};
+  ck_assert_int_eq(fcntl(link.b, F_GETOWN_EX, &owner), 0);
+  ck_assert_int_eq(owner.type, F_OWNER_TID);
+  ck_assert(byte_raises(link, before));
+  ck_assert_int_eq(g_fd, link.b);
+  ck_assert_int_eq(g_tid, tid);
+  ck_assert_int_eq(link.net.set_signal_driven(link.b, 0, 0), 0);
+  ck_assert(!byte_raises(link, before));
+  ck_assert(fcntl(link.b, F_GETFL) & O_NONBLOCK);
+}
+END_TEST
+
+START_TEST(low_water_mark_holds_readiness_back) {
+  Link link;
+  NetEvent event;
+  ck_assert_int_eq(link.net.watch(link.b, 1, kReadable), 0);
+  ck_assert_int_eq(link.net.set_receive_low_water(link.b, 100), 0);
+  char block[99] = {};
+  ck_assert_int_eq(link.write(link.a, block, 99), 99);
+  ck_assert_int_eq(link.net.wait(&event, 1, 20'000'000), 0);
+  ck_assert_int_eq(link.write(link.a, block, 1), 1);
+  ck_assert_int_eq(link.net.wait(&event, 1, 1'000'000'000), 1);
+  ck_assert_int_eq(link.net.set_receive_low_water(link.b, 1), 0);
+}
+END_TEST
+
+START_TEST(options_reach_the_socket) {
+  Link link;
+  link.net.set_options(link.a, {100'000, 7, 3});
+  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_NODELAY), 1);
+  ck_assert_int_eq(option(link.a, SOL_SOCKET, SO_SNDBUF), 200'000);  // the kernel doubles it for its own needs
+  ck_assert_int_eq(option(link.a, SOL_SOCKET, SO_RCVBUF), 200'000);
+  ck_assert_int_eq(option(link.a, SOL_SOCKET, SO_KEEPALIVE), 1);
+  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPIDLE), 7);
+  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPINTVL), 3);
+  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPCNT), PosixNet::kKeepaliveProbes);
+  const int autotuned = option(link.b, SOL_SOCKET, SO_SNDBUF);
+  link.net.set_options(link.b, {0, 0, 0});
+  ck_assert_int_eq(option(link.b, IPPROTO_TCP, TCP_NODELAY), 1);
+  ck_assert_int_eq(option(link.b, SOL_SOCKET, SO_KEEPALIVE), 0);
+  ck_assert_int_eq(option(link.b, SOL_SOCKET, SO_SNDBUF), autotuned);
+}
+END_TEST
+
+// A rank that computes for minutes with `sync`, or is stopped in a debugger, closes its window and answers probes only. With TCP_USER_TIMEOUT at
+// idle + 5 intervals the kernel gave it up after 6 s here.
+START_TEST(peer_that_does_not_read_is_not_given_up) {
+  Link link;
+  for (const int fd : {link.a, link.b}) link.net.set_options(fd, {0, 1, 1});
+  link.fill(link.a);
+  const std::int64_t begin = link.net.now_ns();
+  NetEvent event;
+  while (link.net.now_ns() - begin < 8'000'000'000) {
+    link.net.wait(&event, 1, 100'000'000);
+    link.fill(link.a);
+    ck_assert_int_eq(link.net.connect_result(link.a), 0);
+    ck_assert_int_eq(link.write(link.a, "x", 1), -EAGAIN);
+    ck_assert(!stream_is_silent(link.a, 6000));
+  }
+  static char block[65536];
+  std::int64_t got = 0, n;
+  while ((n = link.read(link.b, block, sizeof block)) > 0) got += n;
+  ck_assert_int_gt(got, 0);
+}
+END_TEST
+
+START_TEST(random_fills_every_byte_and_no_more) {
+  PosixNet net;
+  std::uint8_t bytes[1003], sum[1000] = {};
+  for (int round = 0; round < 8; ++round) {
+    std::memset(bytes, 0, sizeof bytes);
+    net.random(bytes, 1000);
+    for (int i = 0; i < 1000; ++i) sum[i] = static_cast<std::uint8_t>(sum[i] | bytes[i]);
+    ck_assert_int_eq(bytes[1000] | bytes[1001] | bytes[1002], 0);
+  }
+  for (int i = 0; i < 1000; ++i) ck_assert_uint_ne(sum[i], 0);  // all eight zero: 1000 / 256^8
+}
+END_TEST
+
+START_TEST(waiting_process_does_not_hand_its_epoll_to_a_child) {
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  ck_assert_int_eq(net.open(), 0);  // again is harmless
+  int found = 0;
+  for (int fd = 3; fd < 64; ++fd) {
+    char path[64], target[64] = "";
+    std::snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (readlink(path, target, sizeof target - 1) <= 0 || std::strstr(target, "eventpoll") == nullptr) continue;
+    ++found;
+    ck_assert(fcntl(fd, F_GETFD) & FD_CLOEXEC);
+  }
+  ck_assert_int_eq(found, 1);
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  Suite* suite = suite_create("net_posix");
+  TCase* cases = tcase_create("net_posix");
+  tcase_set_timeout(cases, 60);
+  for (const TTest* test :
+       {all_sockets_are_nonblocking_and_close_on_exec, connection_works_over_ipv4_and_ipv6, gathers_and_scatters_in_one_call,
+        empty_socket_is_eagain_and_closed_one_is_end_of_file, full_socket_is_eagain, write_to_a_closed_peer_is_an_error_and_no_sigpipe,
+        lengths_beyond_one_call_are_clamped, second_listener_on_a_port_is_refused, port_of_an_ended_job_can_be_had_again,
+        ipv6_listener_leaves_the_ipv4_port_free, refused_connection_is_reported, readiness_is_level_triggered_and_carries_the_token,
+        reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
+        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, random_fills_every_byte_and_no_more,
+        waiting_process_does_not_hand_its_epoll_to_a_child})
+    tcase_add_test(cases, test);
+  tcase_add_loop_test(cases, wait_does_without_epoll_pwait2, 0, 2);
+  tcase_add_loop_test(cases, arriving_data_raises_the_chosen_signal_in_the_chosen_thread, 0, 2);
+  suite_add_tcase(suite, cases);
+  SRunner* runner = srunner_create(suite);
+  srunner_run_all(runner, CK_ENV);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
