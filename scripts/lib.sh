@@ -10,6 +10,13 @@ die() {
 have() { command -v "$1" >/dev/null 2>&1; }
 now_s() { date +%s; }
 
+# Debian's packages. For the build of the device, the host and the tests (dpkg-dev: unpacking the host's source package); for running: the test
+# hosts, and NetPIPE with Debian's own MPI, which it is linked to.
+# shellcheck disable=SC2034
+PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-config xz-utils libhwloc-dev libsodium-dev check dpkg-dev util-linux"
+# shellcheck disable=SC2034
+PACKAGES_RUN="iproute2 procps netpipe-mpich2"
+
 # A live line is only for people: on a pipe or in CI one plain line every LIB_QUIET_PERIOD seconds says that we are alive.
 LIB_QUIET_PERIOD=${LIB_QUIET_PERIOD:-30}
 is_live() { [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; }

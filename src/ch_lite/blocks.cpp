@@ -108,7 +108,7 @@ void Blocks::give(Block block) {
   auto* free = static_cast<Free*>(block.data);
   free->next = free_[c];
   free_[c] = free;
-  if (++free_count_[c] > kSurplus * stock_[c]) wants_refill_ = true;
+  if (++free_count_[c] > kSurplus * stock_[c] || total_ > bytes_max_) wants_refill_ = true;
 }
 
 void Blocks::shrink(std::uint32_t c, std::uint32_t keep) {
@@ -130,6 +130,7 @@ bool Blocks::refill_slow() {
     std::free(dead_);
     dead_ = next;
   }
+  for (std::uint32_t c = kClasses; total_ > bytes_max_ && c-- > 0;) shrink(c, stock_[c]);
   for (std::uint32_t c = 0; c < kClasses; ++c) {
     if (free_count_[c] > kSurplus * stock_[c]) shrink(c, stock_[c]);
     while (free_count_[c] < stock_[c]) {

@@ -87,6 +87,7 @@ Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& 
   if (op == nullptr) return Verdict::kTake;  // withdrawn, or finished: read and thrown away
   if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
   if (!op->started) return Verdict::kPark;  // created, and its buffer is not known yet
+  if (op->done || header.offset != op->arrived) return Verdict::kReject;  // it has been here already
   if (header.offset < op->size) destination = {op->buffer + header.offset, op->size - header.offset};
   return Verdict::kTake;
 }
@@ -104,18 +105,12 @@ void on_lost(void*, int peer, int error) {
   p.fifo_head = p.fifo_tail = nullptr;
   while (p.receives != nullptr) {
     ChannelOp* op = p.receives;
-    // Without a callback the operation stays for its owner to find; off the list, so that this loop ends.
+    // Without a callback the operation stays for its owner to find; off the list, so that this loop ends. One that was complete before is still good.
     p.receives = op->next;
     if (op->next != nullptr) op->next->previous = nullptr;
     op->next = op->previous = nullptr;
-    if (op->on_complete == nullptr) {
-      op->kind = ChannelOpKind::kOrphan;
-      op->done = true;
-      op->result = -error;
-    } else {
-      op->kind = ChannelOpKind::kOrphan;
-      complete(op, -error);
-    }
+    op->kind = ChannelOpKind::kOrphan;
+    if (!op->done) complete(op, -error);
   }
   if (s.lost != nullptr) s.lost(s.lost_arg, peer, error);
 }
@@ -126,12 +121,15 @@ void on_sent(void* arg, int error) { complete(static_cast<ChannelOp*>(arg), -err
 
 int start_send(const void* buf, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out) {
   *out = 0;
-  ChannelState& s = *g_channel;
-  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return -ENOBUFS;
+  // First of all: callbacks of other operations, which the send may run, take from the same pool.
+  ChannelOp* op = make_op(kind == FrameKind::kChannel ? ChannelOpKind::kSendChannel : ChannelOpKind::kSendTransfer, dest, nullptr, size);
+  if (op == nullptr) return -ENOBUFS;
   SendOp* send = nullptr;
   const int rc = engine().send(dest, kind, id, buf, size, send);
-  if (rc < 0 || send == nullptr) return rc;
-  ChannelOp* op = make_op(kind == FrameKind::kChannel ? ChannelOpKind::kSendChannel : ChannelOpKind::kSendTransfer, dest, nullptr, size);
+  if (rc < 0 || send == nullptr) {
+    free_op(op);
+    return rc;
+  }
   engine().on_done(send, on_sent, op);
   *out = op->pool_handle;
   return 0;
@@ -246,16 +244,17 @@ int64_t MPID_RecvFromChannel(void* buf, size_t maxsize, int from) {
 
 int MPID_SendChannel(const void* buf, size_t size, int dest) {
   Hold hold(engine().gate());
-  SendOp* op = nullptr;
-  const int rc = engine().send(dest, FrameKind::kChannel, 0, buf, size, op);
-  if (rc < 0 || op == nullptr) return rc;
-  if (engine().keep_copy(op)) {
-    engine().release(op);
-    return 0;
-  }
-  // The bounded memory for such copies is full: wait for the kernel, acting on what comes in meanwhile.
   ChannelOp* waiting = make_op(ChannelOpKind::kSendChannel, dest, nullptr, size);
   if (waiting == nullptr) return -ENOBUFS;
+  SendOp* op = nullptr;
+  const int rc = engine().send(dest, FrameKind::kChannel, 0, buf, size, op);
+  const bool kept = rc == 0 && op != nullptr && engine().keep_copy(op);
+  if (kept) engine().release(op);
+  if (kept || rc < 0 || op == nullptr) {
+    free_op(waiting);
+    return rc;
+  }
+  // The bounded memory for such copies is full: wait for the kernel, acting on what comes in meanwhile.
   engine().on_done(op, on_sent, waiting);
   return static_cast<int>(wait_for(waiting->pool_handle));
 }
@@ -380,7 +379,7 @@ int MPID_SendTransfer(const void* buf, size_t size, int partner, MPID_TransferId
 void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
   Hold hold(engine().gate());
   ChannelOp* op = find(id);
-  if (op == nullptr) return;
+  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan)) return;
   const int peer = op->peer;
   const bool parked = op->kind == ChannelOpKind::kRecvTransfer && !op->started;
   engine().abandon(peer, FrameKind::kTransfer, id);

@@ -28,6 +28,13 @@ enum class PeerState : std::uint8_t {
   kLost,   // given up, `error` says why
 };
 
+// Where the handler keeps a control packet that is longer than SendOp::kInlineBytes.
+struct ControlBlock {
+  ControlBlock* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  std::uint8_t bytes[kControlBytesMax];
+};
+
 // One message on its way out, in the engine's pool. Owned by the engine until done; `data` belongs to the sender unless `block` is set.
 struct SendOp {
   SendOp* pool_next = nullptr;
@@ -40,7 +47,8 @@ struct SendOp {
   std::uint64_t id = 0;
   void (*on_done)(void* arg, int error) = nullptr;
   void* arg = nullptr;
-  std::uint8_t* block = nullptr;  // heap copy of a large control packet
+  std::uint8_t* block = nullptr;  // heap copy of a large control packet, or of what the kernel did not take
+  ControlBlock* control_block = nullptr;  // the same in the handler
   std::uint32_t frames = 0;       // committed and not yet wholly written
   int peer = -1;
   int error = 0;

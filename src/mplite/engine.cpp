@@ -29,6 +29,8 @@ constexpr bool kLegal[7][7] = {
 constexpr std::int64_t kYoungNs = 10'000'000'000;  // a stranger or slow writer has this long to prove itself
 constexpr unsigned kDeadlineStride = 64;           // polls between looks at the clock while something has a deadline
 constexpr int kEventsMax = 64;
+constexpr std::int64_t kTieNs = 500'000'000;   // after a tie the peer's connection has this long before we try again
+constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
 constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 constexpr unsigned kSilenceStride = 4096;  // polls between looks at the clock for it
 
@@ -37,6 +39,9 @@ constexpr unsigned kSilenceStride = 4096;  // polls between looks at the clock f
 Engine::Engine(Net& net, const EngineOptions& options) : net_(net), options_(options) {}
 
 Engine::~Engine() {
+  // First of all nobody can be sent to: the callbacks below may try.
+  for (int i = 0; peers_ != nullptr && i < options_.size; ++i)
+    if (peers_[i].state != PeerState::kLost) peers_[i].state = PeerState::kGone;
   for (int i = 0; peers_ != nullptr && i < options_.size; ++i) {
     Peer& p = peers_[i];
     if (p.connection != nullptr) {
@@ -50,6 +55,11 @@ Engine::~Engine() {
     if (c->fd >= 0) net_.close(c->fd);
   if (options_.listener >= 0) net_.close(options_.listener);
   notes_.print(options_.rank, net_.now_ns(), 2, true);
+  while (stale_ != nullptr) {
+    SendOp* op = stale_;
+    stale_ = op->next;
+    give(op);
+  }
   delete[] peers_;
 }
 
@@ -74,7 +84,7 @@ bool Engine::refill() {
     give(op);
   }
   // Connections are large (staging) and rare; sends must last a handler entry.
-  return connections_.reserve(4) && sends_.reserve(128);
+  return connections_.reserve(4) && sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket);
 }
 
 void Engine::change_state(Connection& c, ConnectionState to) {
@@ -309,22 +319,28 @@ void Engine::come_up(Connection& c, int peer) {
 
 // Somebody who did not prove to be of this job: noted, dropped; the job goes on.
 void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
-  ++counters_.connections_refused;
-  notes_.note(why, -1, error, &c.remote, fault);
+  // The other side of a tie that already took our connection closes its own like this (c.hello is our challenge, to the rank it claims to be).
+  const bool tie = why == NoteCode::kHandshakeClosed && c.state == ConnectionState::kAwaitProof && peers_[c.hello.to].connection != nullptr;
+  if (tie) {
+    ++counters_.ties;
+  } else {
+    ++counters_.connections_refused;
+    notes_.note(why, -1, error, &c.remote, fault);
+  }
   drop(c);
 }
 
-// Our own attempt ended. In a tie the other side's connection is coming (they closed ours because of it): wait for it until the deadline.
+// Our own attempt ended. In a tie the other side's connection is coming (they closed ours because of it). It may also be that a flood of
+// strangers pushed ours out there; so it is tried again, until the deadline. Somebody who is dead does not answer then, or refuses.
 void Engine::attempt_failed(Connection& c, int error) {
   const int peer = c.peer;
   const bool spoke = c.state == ConnectionState::kAwaitChallenge || c.state == ConnectionState::kAwaitAccept;
   peers_[peer].connection = nullptr;
   drop(c);
-  const bool may_be_tie = spoke && peer < options_.rank && (error == ECONNRESET || error == ECONNABORTED || error == EPIPE);
-  if (may_be_tie)
-    peers_[peer].gave_way = true;
-  else
-    lose(peer, error);
+  if (!spoke || (error != ECONNRESET && error != ECONNABORTED && error != EPIPE)) return lose(peer, error);
+  Peer& p = peers_[peer];
+  p.retry_ns = net_.now_ns() + (peer < options_.rank ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
+  ++p.attempts;
 }
 
 // Closes and frees; what it meant to its peer is the caller's business.
@@ -403,8 +419,8 @@ void Engine::look_at_deadlines() {
     if (p.state != PeerState::kMaking) continue;
     if (now >= p.give_up_ns)
       lose(i, ETIMEDOUT);
-    else if (p.connection == nullptr && !p.gave_way && !async_)
-      begin_connect(i);  // the handler had no node for it
+    else if (p.connection == nullptr && now >= p.retry_ns && !async_)
+      begin_connect(i);  // the handler had no node for it, or the attempt before was closed
   }
 }
 
@@ -454,9 +470,9 @@ int Engine::poll_all() {
   const int n = net_.wait(events, kEventsMax, 0);
   ++depth_;
   for (int i = 0; i < n; ++i) handle(events[i]);
-  ++tick_;
-  if ((young_count_ > 0 || wanting_ > 0) && (n > 0 || tick_ % kDeadlineStride == 0)) look_at_deadlines();
-  if (tick_ % kSilenceStride == 0) look_for_silence();
+  ++looks_;  // not tick_, which poll() moves too: of two counts by one counter a stride may see only the odd ones
+  if ((young_count_ > 0 || wanting_ > 0) && (n > 0 || looks_ % kDeadlineStride == 0)) look_at_deadlines();
+  if (looks_ % kSilenceStride == 0) look_for_silence();
   --depth_;
   bury();
   return n > 0 ? n : 0;

@@ -86,7 +86,7 @@ class Engine {
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
   bool refill();
   // Whether the pools hold enough for one more control packet to be acted upon (at most kSendsPerPacket sends).
-  bool headroom() const MPLITE_SIGNAL_SAFE { return sends_.free_count() >= kSendsPerPacket; }
+  bool headroom() const MPLITE_SIGNAL_SAFE { return sends_.free_count() >= kSendsPerPacket && control_blocks_.free_count() >= kSendsPerPacket; }
   static constexpr std::uint32_t kSendsPerPacket = 8;
 
   // Moves what can be moved without waiting: reads, writes, accepts, connects, times out. Returns the number of things that moved.
@@ -136,6 +136,8 @@ class Engine {
   std::uint64_t queued_sends() const MPLITE_SIGNAL_SAFE { return queued_sends_; }
   // The layer above has had enough of this peer: its connection is dropped, and the lost callback follows.
   void give_up(int peer, int error) MPLITE_SIGNAL_SAFE { lose(peer, error); }
+  // Sees to it that there is, or will be, a connection: then the death of a peer from whom only a receive waits is noticed.
+  int reach(int peer) MPLITE_SIGNAL_SAFE { return ensure_connection(peer); }
   // 0, or the errno for which the peer was given up.
   int peer_error(int peer) const MPLITE_SIGNAL_SAFE { return peers_[peer].error; }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns `text`.
@@ -168,7 +170,8 @@ class Engine {
     int error = 0;
     int holds = 0;
     PeerState state = PeerState::kIdle;
-    bool gave_way = false;  // in a tie: the peer's connection is coming
+    std::uint8_t attempts = 0;   // ours that were closed before they were up
+    std::int64_t retry_ns = 0;   // no new one before
   };
 
   // engine.cpp: connections and polling
@@ -223,6 +226,7 @@ class Engine {
   Peer* peers_ = nullptr;
   Pool<Connection, 4> connections_;
   Pool<SendOp> sends_;
+  Pool<ControlBlock, 8> control_blocks_;  // for the handler, where larger control packets cannot go to the heap
   Connection* hot_ = nullptr;  // looked at first
   Connection* settling_ = nullptr;  // its control packet was taken; what is staged behind it has not been looked at
   Connection* ready_head_ = nullptr;
@@ -237,7 +241,8 @@ class Engine {
   std::uint64_t queued_sends_ = 0;
   std::uint64_t kept_bytes_ = 0;  // in copies of what the kernel did not take
   std::uint64_t budget_ = kNoBudget;
-  unsigned tick_ = 0;
+  unsigned tick_ = 0;   // calls of poll()
+  unsigned looks_ = 0;  // calls of poll_all()
   std::int64_t silence_look_ns_ = 0;
   int signal_tid_ = 0, signal_number_ = 0;
   bool async_ = false;

@@ -170,6 +170,12 @@ bool Engine::pump(Connection& c) {
       break;
     }
   }
+  // What is left of the frame fell below the mark: with the old one, no signal and no event would come for it.
+  if (c.state == ConnectionState::kUp && c.low_water > 1 && c.owed < static_cast<std::uint64_t>(c.low_water)) {
+    c.low_water = c.owed > 1 ? static_cast<int>(c.owed) : 1;
+    net_.set_receive_low_water(c.fd, c.low_water);
+    ++counters_.other_calls;
+  }
   --depth_;
   bury();
   return any;

@@ -140,6 +140,7 @@ void Engine::give(SendOp* op) {
     op->block = nullptr;
     kept_bytes_ -= op->total;
   }
+  if (op->control_block != nullptr) control_blocks_.give(op->control_block);
   sends_.give(op);
 }
 
@@ -188,6 +189,10 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   for (int i = 0; i < parts_count; ++i) length += parts[i].iov_len;
   if (length == 0 || length > kControlBytesMax) return -EMSGSIZE;
 
+  // Before the first byte is out: half a packet that cannot be kept would cost the connection.
+  const bool large = length > SendOp::kInlineBytes;
+  if (async_ && (sends_.free_count() == 0 || (large && control_blocks_.free_count() == 0))) return -ENOBUFS;
+
   Connection* c = p.connection;
   FrameHeader header = make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
   std::uint64_t sent = 0;
@@ -211,27 +216,26 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
     }
     ++counters_.writes_full;
   }
-  if (sends_.free_count() == 0 && (async_ || !sends_.reserve(64))) {
-    if (sent > 0) {  // half a packet is on the wire and cannot be kept: headroom() was not asked
-      lose(peer, ENOBUFS);
-    }
-    return -ENOBUFS;
+  // Without memory in ordinary context half a packet may be out, and then the connection is.
+  SendOp* op = sends_.free_count() > 0 || (!async_ && sends_.reserve(64)) ? sends_.take() : nullptr;
+  std::uint8_t* copy = nullptr;
+  if (op != nullptr && !large) {
+    copy = op->inline_bytes;
+  } else if (op != nullptr && async_) {
+    op->control_block = control_blocks_.take();
+    copy = op->control_block->bytes;
+  } else if (op != nullptr) {
+    copy = op->block = static_cast<std::uint8_t*>(std::malloc(length));
+    if (copy != nullptr) kept_bytes_ += length;
   }
-  SendOp* op = sends_.take();
-  std::uint8_t* copy = op->inline_bytes;
-  if (length > SendOp::kInlineBytes) {
-    op->block = async_ ? nullptr : static_cast<std::uint8_t*>(std::malloc(length));
-    if (op->block == nullptr) {
-      sends_.give(op);
-      if (sent > 0) lose(peer, ENOBUFS);
-      return -ENOBUFS;
-    }
-    copy = op->block;
-    kept_bytes_ += length;
+  if (copy == nullptr) {
+    if (op != nullptr) sends_.give(op);
+    if (sent > 0) lose(peer, ENOBUFS);
+    return -ENOBUFS;
   }
   op->data = copy;
   for (int i = 0; i < parts_count; ++i) {
-    std::memcpy(copy, parts[i].iov_base, parts[i].iov_len);
+    if (parts[i].iov_len > 0) std::memcpy(copy, parts[i].iov_base, parts[i].iov_len);
     copy += parts[i].iov_len;
   }
   op->total = length;
@@ -286,7 +290,7 @@ void Engine::on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) 
 
 // Frames that are fixed already point into the data, so they are moved along.
 bool Engine::keep_copy(SendOp* op) {
-  if (op->done) return true;
+  if (op->done || op->total == 0) return true;
   if (kept_bytes_ + op->total > options_.send_copy_max) return false;
   auto* block = static_cast<std::uint8_t*>(std::malloc(op->total));
   if (block == nullptr) return false;

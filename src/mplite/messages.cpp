@@ -244,13 +244,15 @@ int Messages::receive(void* buffer, std::uint64_t room, int source, std::int64_t
   return 0;
 }
 
+int Messages::hopeless_source(int source) const {
+  if (source == engine_.rank()) return -1;
+  if (source >= 0) return engine_.peer_error(source) != 0 ? source : -1;
+  return engine_size_ > 1 && lost_count_ == engine_size_ - 1 ? last_lost_peer_ : -1;
+}
+
 void Messages::check_hope(MessageRequest* r) {
   if (r->is_send || !r->posted) return;
-  if (r->source >= 0) {
-    if (const int error = engine_.peer_error(r->source); error != 0) fail(r, r->source, error);
-  } else if (engine_size_ > 1 && lost_count_ == engine_size_ - 1) {
-    fail(r, last_lost_peer_, engine_.peer_error(last_lost_peer_));
-  }
+  if (const int lost = hopeless_source(r->source); lost >= 0) fail(r, lost, engine_.peer_error(lost));
 }
 
 bool Messages::probe(int source, std::int64_t tag, MessageInfo& info) const {

@@ -96,6 +96,8 @@ class Messages {
   bool keep(MessageRequest* request);
   // Fails a pending receive that nobody can serve any more, because its source, or with kAnySource every other rank, is lost.
   void check_hope(MessageRequest* request);
+  // The lost rank because of which nothing can come from `source` any more, or -1.
+  int hopeless_source(int source) const;
 
   // The earliest message that a receive of (source, tag) would take, arrived or held back at the head of its connection.
   bool probe(int source, std::int64_t tag, MessageInfo& info) const;

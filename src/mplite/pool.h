@@ -39,14 +39,14 @@ class Pool {
     if (node == nullptr) return nullptr;
     free_ = node->pool_next;
     --free_count_;
-    const std::uint64_t handle = node->pool_handle;
+    const std::uint64_t handle = node->pool_handle + kGeneration;
     new (node) T();
     node->pool_handle = handle;
     return node;
   }
 
   void give(T* node) MPLITE_SIGNAL_SAFE {
-    node->pool_handle += std::uint64_t{1} << 32;  // the generation: old handles are stale from here on
+    node->pool_handle += kGeneration;  // old handles are stale from here on
     node->pool_next = free_;
     free_ = node;
     ++free_count_;
@@ -57,10 +57,13 @@ class Pool {
     const std::uint32_t index = static_cast<std::uint32_t>(handle);
     if (index >= slabs_ * kSlabNodes) return nullptr;
     T* node = &slab_[index / kSlabNodes][index % kSlabNodes];
-    return node->pool_handle == handle ? node : nullptr;
+    return node->pool_handle == handle && (handle & kGeneration) != 0 ? node : nullptr;
   }
 
  private:
+  // Odd while the node is taken: a forged handle cannot name a free node, whose next generation is easy to guess.
+  static constexpr std::uint64_t kGeneration = std::uint64_t{1} << 32;
+
   bool add_slab() {
     if (std::uint64_t{slabs_ + 1} * kSlabNodes > nodes_max_) return false;
     auto** grown = static_cast<T**>(std::realloc(slab_, (slabs_ + 1) * sizeof(T*)));
@@ -71,7 +74,7 @@ class Pool {
     slab_[slabs_] = slab;
     for (std::uint32_t i = kSlabNodes; i-- > 0;) {
       T* node = new (&slab[i]) T();
-      node->pool_handle = (std::uint64_t{1} << 32) | (slabs_ * kSlabNodes + i);
+      node->pool_handle = slabs_ * kSlabNodes + i;
       node->pool_next = free_;
       free_ = node;
     }

@@ -13,7 +13,8 @@ constexpr std::int64_t kMicro = 1000;
 // out the turns of the n-1 others, so the limit grows with n.
 constexpr std::int64_t kSleepAfterNs = 200 * kMicro;
 
-// With more cores than ranks nobody wants this core, and a yield is a system call for nothing. Beyond this time it costs no latency worth naming.
+// With more cores than ranks nobody wants this core, and a yield is a system call for nothing; but a neighbour that we do not know of may want it, so
+// only for a moment. (Reasoned, not measured: the machine of the table has two cores.)
 constexpr std::int64_t kPollOnlyNs = 10 * kMicro;
 
 // A socket ends a sleep at once, so without shared memory the limit only bounds how late a deadline is noticed. With it, a message in shared memory waits

@@ -1,12 +1,12 @@
 # shellcheck shell=bash
 # Shared by the lab tests: runs jobs with a limit, judges, prints TAP. Sourced by each test, which test/lab/run starts inside a net-lab.
-# LITE_TEST_PREFIX: the installation; LITE_TEST_PROGRAMS: where the programs of test/mpi are.
+# LAB_PREFIX: the installation; LAB_PROGRAMS: where the programs of test/mpi are.
 set -uo pipefail
-: "${LAB_MPIEXEC:?run the lab tests by test/lab/run}" "${LITE_TEST_PREFIX:?}" "${LITE_TEST_PROGRAMS:?}"
+: "${LAB_MPIEXEC:?run the lab tests by test/lab/run}" "${LAB_PREFIX:?}" "${LAB_PROGRAMS:?}"
 # shellcheck disable=SC2034  # read by the tests
 controller=${LITE_CONTROLLER:-sigio}
 # shellcheck disable=SC2034
-programs=$LITE_TEST_PROGRAMS
+programs=$LAB_PROGRAMS
 out=$LAB_DIR/out
 test_number=0
 
@@ -28,7 +28,19 @@ job() { # SECONDS RANKS [mpiexec option…] PROGRAM…
   local limit=$1 count=$2
   shift 2
   code=0
-  timeout -k 10 "$limit" "$LAB_MPIEXEC" "$LITE_TEST_PREFIX" -n "$count" "$@" >"$out" 2>&1 </dev/null || code=$?
+  timeout -k 10 "$limit" "$LAB_MPIEXEC" "$LAB_PREFIX" -n "$count" "$@" >"$out" 2>&1 </dev/null || code=$?
+  if hung; then
+    echo "hung for $limit s" >>"$out"
+    end_leftovers
+  fi
+}
+# A hung job leaves its ranks behind, busy: the next job shall not pay for them. The hosts are ours, nothing else runs in them then.
+end_leftovers() {
+  local i ns pid
+  for ((i = 0; i < LAB_HOSTS; i++)); do
+    ns=LAB_NS_$i
+    for pid in $(ip netns pids "${!ns}"); do kill -KILL "$pid" 2>/dev/null; done
+  done
 }
 hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
 

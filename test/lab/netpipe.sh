@@ -7,12 +7,12 @@ program=$(command -v NPmpich2 || true)
 result $? "NetPIPE (package netpipe-mpich2) is here"
 libraries=$LAB_DIR/libraries
 mkdir -p "$libraries"
-ln -sf "$LITE_TEST_PREFIX/lib/libmpi.so.12" "$libraries/libmpich.so.12"
+ln -sf "$LAB_PREFIX/lib/libmpi.so.12" "$libraries/libmpich.so.12"
 export LD_LIBRARY_PATH=$libraries LITE_STATS=1
 ldd "$program" 2>/dev/null | grep -q "libmpich.so.12 => $libraries/"
 result $? "the binary takes our library by its ABI name"
 before=$(bytes_sent 0)
-job 200 2 "$program" -i -n 10 -u 8388608 -o /dev/null
+job 200 2 "$program" -i -n 10 -p 3 -u 8388608 -o /dev/null
 [ "$code" = 0 ] && [ "$(grep -c 'Integrity check passed' "$out")" -ge 100 ] && ! grep -qi 'integrity check failed' "$out"
 result $? "NetPIPE's integrity mode passes at all sizes up to 8 MB" "$out"
 crossed=$(($(bytes_sent 0) - before))

@@ -5,10 +5,10 @@
 
 meet=$LAB_DIR/meet
 kinds="garbage scan slow crowd forged replay"
-# listening ports of the ranks: host i runs rank i alone
+# The listener of rank I, which runs alone on host I, is the one on that host's own address: ranks inherit others from mpiexec.
 port_of() { # I
-  local ns=LAB_NS_$1
-  ip netns exec "${!ns}" ss -ltnHp | grep '"steady"' | sed -nE 's/^[^ ]+ +[^ ]+ +[^ ]+ +[^ ]*:([0-9]+) .*/\1/p' | head -n 1
+  local ns=LAB_NS_$1 address=LAB_ADDR_$1
+  ip netns exec "${!ns}" ss -ltnH | awk -v address="${!address}:" 'index($4, address) == 1 { sub(/.*:/, "", $4); print $4; exit }'
 }
 (
   wait_for "$meet.ready" 20 || exit 1

@@ -5,14 +5,12 @@
 try() { # SENTENCE [VAR=VALUE…]
   local sentence=$1
   shift
-  timeout_s=180
   (
     for pair in "$@"; do export "${pair?}"; done
-    job "$timeout_s" 4 "$programs/wide"
+    job 180 4 "$programs/wide"
     exit "$code"
   )
   code=$?
-  if hung; then echo "hung for $timeout_s s" >>"$out"; fi
   [ "$code" = 0 ] && grep -qE '^wide: [0-9]+ checks, 0 failed' "$out"
   result $? "$sentence" "$out"
 }

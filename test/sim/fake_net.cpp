@@ -191,8 +191,9 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
   std::uint64_t room = std::min<std::uint64_t>(room_towards(s), wanted);
   const bool full = room < wanted;
   bool cut_short = false;
-  if (faulty && random_.chance(faults_.would_block)) room = 0, cut_short = true;
-  if (faulty && room > 1 && random_.chance(faults_.short_io)) {
+  const bool fresh = s.written < kFreshBytes;
+  if (faulty && !fresh && random_.chance(faults_.would_block)) room = 0, cut_short = true;
+  if (faulty && !fresh && room > 1 && random_.chance(faults_.short_io)) {
     room = random_.chance(512) ? 1 : random_.between(1, room - 1);
     cut_short = true;
   }
@@ -213,6 +214,7 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
   far.last_due = std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
   chunk.due = s.muted ? INT64_MAX : far.last_due;
   far.in_bytes += room;
+  s.written += room;
   far.in.push_back(std::move(chunk));
   if (!s.muted) due_at(far.last_due, s.other);
   return static_cast<std::int64_t>(room);

@@ -13,6 +13,9 @@
 
 namespace sim {
 
+// A fresh socket takes that much at once: real ones take kilobytes, and the engine's handshake (64 bytes, answered one by one) counts on it.
+inline constexpr std::uint64_t kFreshBytes = 128;
+
 // Probabilities are of 1024.
 struct Faults {
   int short_io = 200;       // a read or write moves fewer bytes than it could, often one
@@ -24,7 +27,7 @@ struct Faults {
   int unanswered = 0;       // per connect: no answer ever
   int no_descriptor = 0;    // per open_stream or accept
   int corrupt = 0;          // per write: one byte of it arrives changed
-  std::uint64_t pipe_min = 1, pipe_max = 300'000;  // bytes that a connection's kernel buffers hold
+  std::uint64_t pipe_min = kFreshBytes, pipe_max = 300'000;  // bytes that a connection's kernel buffers hold
   std::int64_t delay_max_ns = 50'000;
 };
 
@@ -111,6 +114,7 @@ class FakeWorld {
     int low_water = 1;
     bool signal_driven = false;
     bool no_space = false;  // a write was cut short: tell when there is room
+    std::uint64_t written = 0;
   };
 
   Socket* own(int host, int fd, const char* call);

@@ -1,7 +1,8 @@
 // The credit arithmetic of one lane, from both ends.
-#include <check.h>
 #include <cstdlib>
 #include <random>
+
+#include <check.h>
 
 #include "ch_lite/blocks.h"
 #include "ch_lite/credits.h"

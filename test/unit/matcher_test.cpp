@@ -1,11 +1,10 @@
 // The matcher against a naive list matcher, and its order rules by example.
-#include <check.h>
-#include <cstdio>
 #include <cstdlib>
 #include <list>
-#include <memory>
 #include <random>
 #include <vector>
+
+#include <check.h>  // after <random>: it defines fail()
 
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/matcher.h"

@@ -16,6 +16,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstring>
 
 #include "run_tests.h"
@@ -394,7 +395,7 @@ START_TEST(options_reach_the_socket) {
   ck_assert_int_eq(option(link.a, SOL_SOCKET, SO_KEEPALIVE), 1);
   ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPIDLE), 7);
   ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPINTVL), 3);
-  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPCNT), PosixNet::kKeepaliveProbes);
+  ck_assert_int_eq(option(link.a, IPPROTO_TCP, TCP_KEEPCNT), kKeepaliveProbes);
   const int autotuned = option(link.b, SOL_SOCKET, SO_SNDBUF);
   link.net.set_options(link.b, {0, 0, 0});
   ck_assert_int_eq(option(link.b, IPPROTO_TCP, TCP_NODELAY), 1);
@@ -416,12 +417,52 @@ START_TEST(peer_that_does_not_read_is_not_given_up) {
     link.fill(link.a);
     ck_assert_int_eq(link.net.connect_result(link.a), 0);
     ck_assert_int_eq(link.write(link.a, "x", 1), -EAGAIN);
-    ck_assert(!stream_is_silent(link.a, 6000));
+    ck_assert(!link.net.is_silent(link.a, 6000));
   }
   static char block[65536];
   std::int64_t got = 0, n;
   while ((n = link.read(link.b, block, sizeof block)) > 0) got += n;
   ck_assert_int_gt(got, 0);
+}
+END_TEST
+
+// Nothing reaches this socket any more: to its peer it is as if the cable were cut.
+void cut_off(int fd) {
+  sock_filter drop_all = BPF_STMT(BPF_RET | BPF_K, 0);
+  const sock_fprog program = {1, &drop_all};
+  ck_assert_int_eq(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program), 0);
+}
+
+// With data in flight (_i 0), and while its window is closed (_i 1).
+START_TEST(cut_off_peer_is_silent_while_data_waits) {
+  Link link;
+  NetEvent event;
+  for (const int fd : {link.a, link.b}) link.net.set_options(fd, {0, 1, 1});
+  if (_i == 1) {
+    const std::int64_t begin = link.net.now_ns();
+    while (link.net.now_ns() - begin < 1'000'000'000) {  // until the window is closed for good
+      link.fill(link.a);
+      link.net.wait(&event, 1, 50'000'000);
+    }
+  }
+  cut_off(link.b);
+  link.write(link.a, "x", 1);
+  ck_assert(!link.net.is_silent(link.a, 1000));
+  const std::int64_t begin = link.net.now_ns();
+  while (!link.net.is_silent(link.a, 1000)) {
+    link.net.wait(&event, 1, 50'000'000);
+    ck_assert_int_lt(link.net.now_ns() - begin, 10'000'000'000);
+  }
+  ck_assert_int_ge(link.net.now_ns() - begin, _i == 0 ? 900'000'000 : 0);
+}
+END_TEST
+
+// A peer that has nothing to answer is not silent, however long ago it spoke.
+START_TEST(idle_peer_is_not_silent) {
+  Link link;
+  NetEvent event;
+  link.net.wait(&event, 1, 50'000'000);
+  ck_assert(!link.net.is_silent(link.a, 1));
 }
 END_TEST
 
@@ -466,11 +507,13 @@ int main() {
         lengths_beyond_one_call_are_clamped, second_listener_on_a_port_is_refused, port_of_an_ended_job_can_be_had_again,
         ipv6_listener_leaves_the_ipv4_port_free, refused_connection_is_reported, readiness_is_level_triggered_and_carries_the_token,
         reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
-        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, random_fills_every_byte_and_no_more,
+        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent,
+        random_fills_every_byte_and_no_more,
         waiting_process_does_not_hand_its_epoll_to_a_child})
     tcase_add_test(cases, test);
   tcase_add_loop_test(cases, wait_does_without_epoll_pwait2, 0, 2);
   tcase_add_loop_test(cases, arriving_data_raises_the_chosen_signal_in_the_chosen_thread, 0, 2);
+  tcase_add_loop_test(cases, cut_off_peer_is_silent_while_data_waits, 0, 2);
   suite_add_tcase(suite, cases);
   SRunner* runner = srunner_create(suite);
   srunner_run_all(runner, CK_ENV);

@@ -1,8 +1,9 @@
 // decode(): what the device sends is understood, everything else is refused.
-#include <check.h>
 #include <cstdlib>
 #include <random>
 #include <vector>
+
+#include <check.h>
 
 #include "ch_lite/packet.h"
 

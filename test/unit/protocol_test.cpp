@@ -1,6 +1,7 @@
 // choose_protocol and choose_am_protocol by table.
-#include <check.h>
 #include <cstdlib>
+
+#include <check.h>
 
 #include "ch_lite/credits.h"
 #include "ch_lite/packet.h"

@@ -8,59 +8,98 @@
 #include "netmod_am_fallback_part.h"
 #include "netmod_am_fallback_rma.h"
 
-/* In this file the host's inlined code calls the module by these names without going through the table. */
+/* In this file the host's inlined code calls the module by these names, and without going through the table. */
+#define BY_NAME(type_, name_, parameters_, arguments_)          \
+    MPL_STATIC_INLINE_PREFIX type_ MPIDI_NM_##name_ parameters_ \
+    {                                                           \
+        return MPIDI_LITE_##name_ arguments_;                   \
+    }
 
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_progress(int vci, int blocking)
-{
-    return MPIDI_LITE_progress(vci, blocking);
-}
-
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr(int rank, MPIR_Comm * comm, int handler_id,
-                                                  const void *am_hdr, MPI_Aint am_hdr_sz,
-                                                  int src_vci, int dst_vci)
-{
-    return MPIDI_LITE_am_send_hdr(rank, comm, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci);
-}
-
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_send_hdr_reply(MPIR_Comm * comm, int src_rank,
-                                                        int handler_id, const void *am_hdr,
-                                                        MPI_Aint am_hdr_sz, int src_vci,
-                                                        int dst_vci)
-{
-    return MPIDI_LITE_am_send_hdr_reply(comm, src_rank, handler_id, am_hdr, am_hdr_sz, src_vci,
-                                        dst_vci);
-}
-
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_am_isend(int rank, MPIR_Comm * comm, int handler_id,
-                                               const void *am_hdr, MPI_Aint am_hdr_sz,
-                                               const void *data, MPI_Aint count,
-                                               MPI_Datatype datatype, int src_vci, int dst_vci,
-                                               MPIR_Request * sreq)
-{
-    return MPIDI_LITE_am_isend(rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype,
-                               src_vci, dst_vci, sreq);
-}
-
-MPL_STATIC_INLINE_PREFIX MPI_Aint MPIDI_NM_am_hdr_max_sz(void)
-{
-    return MPIDI_LITE_am_hdr_max_sz();
-}
-
-MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_init(MPIR_Request * req)
-{
-    MPIDI_LITE_am_request_init(req);
-}
-
-MPL_STATIC_INLINE_PREFIX void MPIDI_NM_am_request_finalize(MPIR_Request * req)
-{
-    MPIDI_LITE_am_request_finalize(req);
-}
-
-MPL_STATIC_INLINE_PREFIX int MPIDI_NM_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid,
-                                                    bool is_remote)
-{
-    return MPIDI_LITE_comm_get_gpid(comm, idx, gpid, is_remote);
-}
+/* *INDENT-OFF* */
+BY_NAME(int, progress,
+        (int vci, int blocking),
+        (vci, blocking))
+BY_NAME(int, mpi_isend,
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
+         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request),
+        (buf, count, datatype, rank, tag, comm, context_offset, av, request))
+BY_NAME(int, isend_coll,
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
+         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request,
+         MPIR_Errflag_t * errflag),
+        (buf, count, datatype, rank, tag, comm, context_offset, av, request, errflag))
+BY_NAME(int, mpi_issend,
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
+         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request),
+        (buf, count, datatype, rank, tag, comm, context_offset, av, request))
+BY_NAME(int, mpi_cancel_send,
+        (MPIR_Request * sreq),
+        (sreq))
+BY_NAME(int, mpi_irecv,
+        (void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
+         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request, MPIR_Request * partner),
+        (buf, count, datatype, rank, tag, comm, context_offset, av, request, partner))
+BY_NAME(int, mpi_imrecv,
+        (void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message),
+        (buf, count, datatype, message))
+BY_NAME(int, mpi_cancel_recv,
+        (MPIR_Request * rreq),
+        (rreq))
+BY_NAME(int, mpi_iprobe,
+        (int source, int tag, MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+         int *flag, MPI_Status * status),
+        (source, tag, comm, context_offset, av, flag, status))
+BY_NAME(int, mpi_improbe,
+        (int source, int tag, MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
+         int *flag, MPIR_Request ** message, MPI_Status * status),
+        (source, tag, comm, context_offset, av, flag, message, status))
+BY_NAME(int, am_send_hdr,
+        (int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+         int src_vci, int dst_vci),
+        (rank, comm, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci))
+BY_NAME(int, am_send_hdr_reply,
+        (MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+         int src_vci, int dst_vci),
+        (comm, rank, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci))
+BY_NAME(int, am_isend,
+        (int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+         const void *data, MPI_Aint count,
+         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq),
+        (rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype, src_vci, dst_vci, sreq))
+BY_NAME(int, am_isend_reply,
+        (MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+         const void *data, MPI_Aint count,
+         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq),
+        (comm, rank, handler_id, am_hdr, am_hdr_sz, data, count, datatype, src_vci, dst_vci, sreq))
+BY_NAME(MPIDIG_recv_data_copy_cb, am_get_data_copy_cb,
+        (uint32_t attr),
+        (attr))
+BY_NAME(MPI_Aint, am_hdr_max_sz,
+        (void),
+        ())
+BY_NAME(MPI_Aint, am_eager_limit,
+        (void),
+        ())
+BY_NAME(MPI_Aint, am_eager_buf_limit,
+        (void),
+        ())
+BY_NAME(bool, am_check_eager,
+        (MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data, MPI_Aint count,
+         MPI_Datatype datatype, MPIR_Request * sreq),
+        (am_hdr_sz, data_sz, data, count, datatype, sreq))
+BY_NAME(void, am_request_init,
+        (MPIR_Request * req),
+        (req))
+BY_NAME(void, am_request_finalize,
+        (MPIR_Request * req),
+        (req))
+BY_NAME(int, comm_get_gpid,
+        (MPIR_Comm * comm, int idx, uint64_t * gpid, bool is_remote),
+        (comm, idx, gpid, is_remote))
+BY_NAME(int, rank_is_local,
+        (int rank, MPIR_Comm * comm),
+        (rank, comm))
+/* *INDENT-ON* */
 
 MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     /* ours */

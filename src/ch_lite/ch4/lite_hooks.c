@@ -80,10 +80,9 @@ int MPIDI_LITE_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid, bool is
  * MPI_Comm_accept end in an error that says so. */
 static int no_dynamic_processes(const char *function, int line)
 {
-    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_OTHER,
-                                "**fail", "**fail %s",
-                                "ch4:lite does not support dynamic processes (MPI_Comm_spawn, "
-                                "MPI_Comm_connect, MPI_Comm_accept) yet");
+    return MPIDI_LITE_error_text(MPIR_ERR_RECOVERABLE,
+                                 "dynamic processes (MPI_Comm_spawn, MPI_Comm_connect, "
+                                 "MPI_Comm_accept) are not supported yet", function, line);
 }
 
 int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)

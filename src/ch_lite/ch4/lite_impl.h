@@ -33,9 +33,12 @@
 
 /* ---- errors (lite_progress.c) ---- */
 
-/* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error(). `peer` is the world rank
- * concerned, or -1. */
+/* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error() (of which the host prints
+ * about 250 characters). `peer` is the world rank concerned, or -1. */
 int MPIDI_LITE_error(int code, int peer, const char *function, int line);
+
+/* An MPI error with a sentence of ours. `fatal`: MPIR_ERR_FATAL or MPIR_ERR_RECOVERABLE. */
+int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int line);
 
 /* As MPIR_ERR_CHECK: leaves by fn_fail when `code_` is a LITE_ERR_*. */
 #define MPIDI_LITE_CHECK(code_, peer_)                                              \

@@ -30,13 +30,7 @@ static void read_machine_name(char *name, size_t size)
         fclose(file);
 }
 
-/* Text for MPI_Init's error: what the device says, under the host's own heading. */
-static int init_error(const char *text, const char *function, int line)
-{
-    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_FATAL, function, line, MPI_ERR_OTHER,
-                                "**fail", "**fail %s", text);
-}
-
+/* Ours: made in init_local, published in init_world. */
 static business_card card;
 
 int MPIDI_LITE_init_local(int *tag_bits)
@@ -46,14 +40,16 @@ int MPIDI_LITE_init_local(int *tag_bits)
     MPIR_FUNC_ENTER;
 
     if (MPIDI_global.n_vcis != 1) {
-        mpi_errno = init_error("ch4:lite has one VCI: unset MPIR_CVAR_CH4_NUM_VCIS or set it to 1",
-                               __func__, __LINE__);
+        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL,
+                                          "MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this "
+                                          "device has one VCI", __func__, __LINE__);
         goto fn_fail;
     }
 
     memset(&card, 0, sizeof(card));
     if (lite_init_local(card.address) < 0) {
-        mpi_errno = init_error(lite_last_error(), __func__, __LINE__);
+        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL, lite_last_error(), __func__,
+                                          __LINE__);
         goto fn_fail;
     }
     started = STARTED_LOCAL;
@@ -111,7 +107,8 @@ int MPIDI_LITE_init_world(void)
 
     if (lite_init_world(rank, size, table, on_this_machine,
                         MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE) < 0) {
-        mpi_errno = init_error(lite_last_error(), __func__, __LINE__);
+        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL, lite_last_error(), __func__,
+                                          __LINE__);
         goto fn_fail;
     }
     started = STARTED_WORLD;

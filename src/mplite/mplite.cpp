@@ -1,0 +1,645 @@
+// MP_*: the engine as a library of its own. Start and end, waiting, and the translation between ids and requests.
+// Implements mplite.h over messages.h; the only file of the engine's library with state of the process.
+#include "mplite.h"
+
+#include <sched.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <new>
+
+#include "controller.h"
+#include "engine.h"
+#include "handshake.h"
+#include "knobs.h"
+#include "messages.h"
+#include "net_posix.h"
+#include "stats.h"
+#include "topology.h"
+#include "trace.h"
+#include "wait.h"
+#include "wireup.h"
+
+extern char** environ;
+
+namespace mplite {
+namespace {
+
+// A send that is waited for gets a copy when the kernel took nothing of anything for so long: the receiver is busy with something else. Shorter, and a
+// receiver that is only a little late costs a copy of each long message.
+constexpr std::int64_t kKeepAfterNs = 500'000;
+
+// A receive from somebody to whom there is no connection would wait for ever if that one died before it made one. So it is made after a while.
+constexpr std::int64_t kReachAfterNs = 500'000'000;
+
+char g_last_error[1024] = "no error";
+
+// One per process, from MP_Init_local to MP_Finalize.
+struct Library {
+  Knobs knobs;
+  PosixNet net;
+  InterfaceChoice choice;
+  int listener = -1;
+  int rank = -1;
+  int size = 0;
+  PeerAddress* peers = nullptr;
+  Engine* engine = nullptr;
+  Messages* messages = nullptr;
+  Controller controller;
+  WaitPolicy policy = {};
+  bool want_arm = false;
+  // of the last receive waited for, or message probed
+  int last_tag = -1;
+  int last_source = -1;
+  std::int64_t last_size = 0;
+};
+Library* g_library = nullptr;
+
+[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+int fail_peer(int peer, int error) {
+  char who[192];
+  g_library->engine->describe(peer, who, sizeof who);
+  return fail(MP_ERR_PEER_LOST, "rank %d lost %s: %s%s", g_library->rank, who, strerror(error),
+              error == ETIMEDOUT ? "; check that host and port are reachable (firewall, LITE_IFACE, LITE_PORT_RANGE), or raise LITE_CONNECT_TIMEOUT" : "");
+}
+
+int no_memory(const char* what) { return fail(MP_ERR_NOMEM, "rank %d is out of memory for %s", g_library->rank, what); }
+
+void progress(void*) {
+  g_library->engine->poll();
+  // What the handler could not take for want of memory waits for ordinary context.
+  if (!g_library->engine->async()) g_library->messages->service();
+}
+
+void want_arm(bool want) { g_library->want_arm = want; }
+
+void free_library() {
+  Library* l = g_library;
+  if (l == nullptr) return;
+  if (l->engine == nullptr && l->listener >= 0) close(l->listener);
+  delete l->engine;  // completes what is left, so before what it calls
+  delete l->messages;
+  delete[] l->peers;
+  delete l;
+  g_library = nullptr;
+}
+
+// One call of the application: the gate is held from here to its end, and on the way out progress outside is arranged.
+class Call {
+ public:
+  explicit Call(Library& library) : library_(library) {
+    library_.engine->gate().enter();
+    library_.engine->refill();
+  }
+  ~Call() {
+    Library& l = library_;
+    const bool outstanding = l.messages->pending_receives() > 0 || l.engine->queued_sends() > 0;
+    l.engine->set_outstanding(outstanding);
+    l.controller.set_outstanding(outstanding);
+    const bool leave = l.want_arm;
+    l.engine->gate().leave();
+    if (leave) l.controller.leave_library();
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+ private:
+  Library& library_;
+};
+
+// Moves everything until done(ns since anything moved) says so; gate held. `peer`: whose news is awaited, or -1. False: a message for which there is no
+// memory stands before what is awaited.
+template <typename Done>
+bool wait_until(Library& l, int peer, Done done) {
+  Engine& engine = *l.engine;
+  l.controller.enter_wait();
+  engine.set_outstanding(true);
+  std::int64_t news_ns = 0;
+  bool reached = peer < 0 || peer == l.rank;
+  for (;;) {
+    if (peer >= 0) engine.prefer(peer);
+    const int moved = engine.poll();
+    const bool room = l.messages->service();
+    const std::int64_t now = l.net.now_ns();
+    if (moved > 0 || news_ns == 0) news_ns = now;
+    if (done(now - news_ns)) return true;
+    if (!room) return false;
+    if (!reached && now - news_ns >= kReachAfterNs) {
+      reached = true;
+      if (engine.peer_error(peer) == 0) engine.reach(peer);
+    }
+    const WaitStep step = decide(l.policy, now - news_ns);
+    if (step.kind == WaitStep::kYield) {
+      ++engine.counters().yields;
+      engine.gate().leave();
+      sched_yield();
+      engine.gate().enter();
+    } else if (step.kind == WaitStep::kSleep) {
+      if (engine.wait(step.timeout_ns) > 0) news_ns = l.net.now_ns();
+    }
+  }
+}
+
+// The result of a request that is no longer pending; gives it back.
+int finish(Library& l, MessageRequest* r) {
+  int result = MP_OK;
+  if (r->outcome == Outcome::kPeerLost) {
+    result = fail_peer(r->peer, r->error);
+  } else if (!r->is_send) {
+    if (r->outcome == Outcome::kTruncated)
+      result = fail(MP_ERR_TRUNCATE, "rank %d: the message with tag %lld from rank %d is longer than the receive of %llu bytes", l.rank,
+                    static_cast<long long>(r->matched_tag), r->peer, static_cast<unsigned long long>(r->room));
+    if (r->matched_tag <= kUserTagMax) {
+      l.last_tag = static_cast<int>(r->matched_tag);
+      l.last_source = r->peer;
+      l.last_size = static_cast<std::int64_t>(r->bytes);
+    }
+  }
+  l.messages->release(r);
+  return result;
+}
+
+// `may_keep`: a send may end by copying.
+int wait_for(Library& l, MessageRequest* r, bool may_keep) {
+  const bool room = wait_until(l, r->is_send || r->source >= 0 ? r->source : -1, [&](std::int64_t quiet_ns) {
+    l.messages->check_hope(r);
+    if (r->outcome == Outcome::kPending && r->is_send && may_keep && quiet_ns >= kKeepAfterNs) l.messages->keep(r);
+    return r->outcome != Outcome::kPending;
+  });
+  if (!room) return no_memory("a message that came before the one that was waited for");
+  return finish(l, r);
+}
+
+int start_send(Library& l, const void* buffer, std::uint64_t bytes, int dest, std::uint64_t tag, MessageRequest*& r) {
+  const int rc = l.messages->send(buffer, bytes, dest, tag, r);
+  if (rc == 0) return MP_OK;
+  if (rc == -ENOMEM) return no_memory("a send");
+  return fail_peer(dest, -rc);
+}
+
+int start_receive(Library& l, void* buffer, std::uint64_t room, int src, std::int64_t tag, MessageRequest*& r) {
+  return l.messages->receive(buffer, room, src, tag, r) == 0 ? MP_OK : no_memory("a receive");
+}
+
+int not_running(const char* call) { return fail(MP_ERR_ARG, "%s: MP_Init was not called, or did not succeed, or MP_Finalize was called", call); }
+
+bool running() { return g_library != nullptr && g_library->messages != nullptr; }
+
+int check_transfer(const char* call, const void* buffer, std::int64_t nbytes, int peer, int tag, bool wildcards) {
+  if (!running()) return not_running(call);
+  if (nbytes < 0 || (nbytes > 0 && buffer == nullptr))
+    return fail(MP_ERR_ARG, "%s: %lld bytes at %p", call, static_cast<long long>(nbytes), buffer);
+  if (peer >= g_library->size || (peer < 0 && !wildcards))
+    return fail(MP_ERR_ARG, "%s: rank %d does not exist (0 to %d do)", call, peer, g_library->size - 1);
+  if (tag < 0 && !wildcards) return fail(MP_ERR_ARG, "%s: the tag of a message cannot be negative (%d)", call, tag);
+  return MP_OK;
+}
+
+std::int64_t wanted_tag(int tag) { return tag < 0 ? kAnyTag : tag; }
+int wanted_source(int source) { return source < 0 ? kAnySource : source; }
+
+MessageRequest* request_of(const char* call, int id, int& result) {
+  MessageRequest* r = g_library->messages->find(id);
+  if (r == nullptr) result = fail(MP_ERR_ARG, "%s: %d is not the id of an operation under way", call, id);
+  return r;
+}
+
+// Dissemination: in round k everybody tells the one 2^k ahead and hears from the one 2^k behind.
+int barrier(Library& l) {
+  for (int round = 0, ahead = 1; ahead < l.size; ++round, ahead *= 2) {
+    const std::uint64_t tag = kSystemTag + static_cast<std::uint64_t>(round);
+    MessageRequest *out = nullptr, *in = nullptr;
+    int rc = start_send(l, nullptr, 0, (l.rank + ahead) % l.size, tag, out);
+    if (rc != MP_OK) return rc;
+    rc = start_receive(l, nullptr, 0, (l.rank + l.size - ahead) % l.size, static_cast<std::int64_t>(tag), in);
+    if (rc != MP_OK) {
+      l.messages->release(out);
+      return rc;
+    }
+    const int received = wait_for(l, in, false);
+    if (received == MP_ERR_NOMEM) l.messages->release(in);
+    rc = wait_for(l, out, true);
+    if (rc == MP_OK) rc = received;
+    if (rc != MP_OK) return rc;
+  }
+  return MP_OK;
+}
+
+// A decimal number from the environment. False: the sentence is set.
+bool environment_number(const char* name, int low, int high, int& value) {
+  const char* text = std::getenv(name);
+  if (text == nullptr) {
+    fail(MP_ERR_ARG, "MP_Init: %s is not set; start the program with lite-mprun -n RANKS PROGRAM, or use MP_Init_local and MP_Init_table", name);
+    return false;
+  }
+  char* rest = nullptr;
+  errno = 0;
+  const long number = std::strtol(text, &rest, 10);
+  if (errno != 0 || rest == text || *rest != 0 || number < low || number > high) {
+    fail(MP_ERR_ARG, "MP_Init: %s=%s is not a number from %d to %d", name, text, low, high);
+    return false;
+  }
+  value = static_cast<int>(number);
+  return true;
+}
+
+// Moves all `bytes` through the launcher's descriptor. 0 or an errno; an end of the stream is EPIPE.
+int exchange(int fd, void* data, std::size_t bytes, bool out) {
+  auto* at = static_cast<std::uint8_t*>(data);
+  while (bytes > 0) {
+    const ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return n == 0 ? EPIPE : errno;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
+  return 0;
+}
+
+int join(int rank, int size, const void* table) {
+  Library& l = *g_library;
+  char error[768];
+  l.peers = new (std::nothrow) PeerAddress[static_cast<std::size_t>(size)];
+  if (l.peers == nullptr) return fail(MP_ERR_NOMEM, "out of memory for the addresses of %d ranks", size);
+  EngineOptions options;
+  if (!decode_table(table, size, rank, l.peers, options.secret, error, sizeof error)) return fail(MP_ERR_ARG, "%s", error);
+  int here = 0;
+  for (int i = 0; i < size; ++i) here += std::strcmp(l.peers[i].host, l.peers[rank].host) == 0 ? 1 : 0;
+  const Topology topology = detect_topology();
+  l.policy = choose_wait_policy(topology.cores, here, l.knobs.spin_ns, false);
+  if (l.knobs.trace) trace_start(rank);
+  options.rank = rank;
+  options.size = size;
+  options.peers = l.peers;
+  options.listener = l.listener;
+  options.connect_timeout_ns = l.knobs.connect_timeout_ns;
+  options.frame_bytes = l.knobs.frame_bytes;
+  options.stream.socket_buffer_bytes = static_cast<int>(l.knobs.sockbuf);
+  options.stream.keepalive_idle_s = l.knobs.keepalive_idle_s;
+  options.stream.keepalive_interval_s = l.knobs.keepalive_interval_s;
+  l.engine = new (std::nothrow) Engine(l.net, options);
+  if (l.engine == nullptr) return fail(MP_ERR_NOMEM, "out of memory for the engine");
+  if (const int rc = l.engine->start(); rc < 0) return fail(MP_ERR_SYSTEM, "the engine does not start: %s", strerror(-rc));
+  auto* messages = new (std::nothrow) Messages(*l.engine, l.knobs.unexpected_max);
+  if (messages == nullptr || !messages->start()) {
+    delete messages;
+    return fail(MP_ERR_NOMEM, "out of memory for the queues of %d ranks", size);
+  }
+  l.messages = messages;
+  l.rank = rank;
+  l.size = size;
+  Controller::Options controller;
+  controller.kind = l.knobs.controller;
+  controller.signal = l.knobs.signal;
+  controller.progress = progress;
+  controller.want_arm = want_arm;
+  if (l.controller.start(*l.engine, controller, error, sizeof error) < 0) return fail(MP_ERR_SYSTEM, "%s", error);
+  return MP_OK;
+}
+
+}  // namespace
+}  // namespace mplite
+
+using namespace mplite;
+
+// ---- start and end ----
+
+int MP_Init_local(void* address) {
+  static_assert(kAddressBlobBytes == MP_ADDRESS_BYTES);
+  if (g_library != nullptr) return fail(MP_ERR_ARG, "MP_Init: called twice");
+  Library* l = g_library = new (std::nothrow) Library;
+  if (l == nullptr) return fail(MP_ERR_NOMEM, "out of memory at start");
+  char error[768];
+  if (!parse_knobs(process_environment, l->knobs, error, sizeof error)) {
+    free_library();
+    return fail(MP_ERR_ARG, "%s", error);
+  }
+  if (unknown_knobs(environ, error, sizeof error) > 0 && write(2, error, strlen(error)) < 0) errno = 0;  // nobody reads: a hint only
+  if (const int rc = l->net.open(); rc < 0) {
+    free_library();
+    return fail(MP_ERR_SYSTEM, "epoll descriptor: %s (raise the limit on open files: ulimit -n)", strerror(-rc));
+  }
+  if (!hello_prepare()) {
+    free_library();
+    return fail(MP_ERR_SYSTEM, "libsodium does not work in this process");
+  }
+  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
+  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : -ENOMEM;
+  const bool found = count >= 0 && choose_interface(candidates, count, l->knobs.iface, l->knobs.family, l->choice, error, sizeof error);
+  delete[] candidates;
+  if (!found) {
+    free_library();
+    return count < 0 ? fail(MP_ERR_SYSTEM, "the network interfaces cannot be listed: %s", strerror(-count)) : fail(MP_ERR_ARG, "%s", error);
+  }
+  l->listener = open_listener(l->net, l->choice, l->knobs, error, sizeof error);
+  if (l->listener < 0) {
+    l->listener = -1;
+    free_library();
+    return fail(MP_ERR_SYSTEM, "%s", error);
+  }
+  AddressBlob blob;
+  make_blob(l->net, l->choice, blob);
+  std::memcpy(address, &blob, sizeof blob);
+  return MP_OK;
+}
+
+int MP_Init_table(int rank, int size, const void* table) {
+  if (g_library == nullptr || g_library->peers != nullptr) return fail(MP_ERR_ARG, "MP_Init_table belongs behind MP_Init_local, once");
+  if (size < 1 || rank < 0 || rank >= size || table == nullptr) {
+    free_library();
+    return fail(MP_ERR_ARG, "MP_Init_table: rank %d of %d", rank, size);
+  }
+  const int rc = join(rank, size, table);
+  if (rc != MP_OK) free_library();
+  return rc;
+}
+
+int MP_Init(int*, char***) {
+  int size = 0, rank = 0, fd = 0;
+  if (!environment_number("MPLITE_SIZE", 1, 1 << 20, size) || !environment_number("MPLITE_RANK", 0, size - 1, rank) ||
+      !environment_number("MPLITE_FD", 3, 1 << 20, fd))
+    return MP_ERR_ARG;
+  AddressBlob blob;
+  int rc = MP_Init_local(&blob);
+  if (rc != MP_OK) {
+    close(fd);
+    return rc;
+  }
+  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(size)];
+  int error = table == nullptr ? ENOMEM : exchange(fd, &blob, sizeof blob, true);
+  if (error == 0) error = exchange(fd, table, static_cast<std::size_t>(size) * sizeof blob, false);
+  close(fd);
+  if (error != 0) {
+    free_library();
+    rc = fail(MP_ERR_SYSTEM, "MP_Init: the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", fd, strerror(error));
+  } else {
+    rc = MP_Init_table(rank, size, table);
+  }
+  delete[] table;
+  return rc;
+}
+
+int MP_Finalize(void) {
+  if (!running()) return not_running("MP_Finalize");
+  Library& l = *g_library;
+  int result = MP_OK;
+  {
+    Hold hold(l.engine->gate());
+    l.messages->drop_unmatched();
+    if (!wait_until(l, -1, [&](std::int64_t) { return l.engine->queued_sends() == 0; })) result = no_memory("what the peers still send");
+    // Twice: after the first everybody has made the connections that a barrier needs and none is refused any more; from then on an end of stream is
+    // ordinary, and after the second everybody knows so and closes.
+    if (result == MP_OK) result = barrier(l);
+    if (result == MP_OK) {
+      l.engine->quiesce();
+      (void)barrier(l);
+    }
+  }
+  l.controller.stop();
+  if (l.knobs.stats) {
+    char text[kStatsBytes];
+    const std::size_t length = format_stats(l.engine->counters(), l.rank, controller_name(l.knobs.controller), text);
+    if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
+  }
+  if (l.knobs.trace) trace_finish(l.knobs.trace_prefix);
+  free_library();
+  return result;
+}
+
+int MP_Nprocs(void) { return running() ? g_library->size : 0; }
+int MP_Myproc(void) { return running() ? g_library->rank : -1; }
+
+// ---- messages ----
+
+int MP_ASend(const void* buffer, int64_t nbytes, int dest, int tag, int* id) {
+  if (const int rc = check_transfer("MP_ASend", buffer, nbytes, dest, tag, false); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  MessageRequest* r = nullptr;
+  *id = MP_DONE;
+  const int rc = start_send(l, buffer, static_cast<std::uint64_t>(nbytes), dest, static_cast<std::uint64_t>(tag), r);
+  if (rc != MP_OK) return rc;
+  if (r->outcome == Outcome::kComplete)
+    l.messages->release(r);
+  else
+    *id = l.messages->id_of(r);
+  return MP_OK;
+}
+
+int MP_ARecv(void* buffer, int64_t nbytes, int src, int tag, int* id) {
+  if (const int rc = check_transfer("MP_ARecv", buffer, nbytes, src, tag, true); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  MessageRequest* r = nullptr;
+  *id = MP_DONE;
+  const int rc = start_receive(l, buffer, static_cast<std::uint64_t>(nbytes), wanted_source(src), wanted_tag(tag), r);
+  if (rc == MP_OK) *id = l.messages->id_of(r);
+  return rc;
+}
+
+static int wait_id(const char* call_name, int* id, bool may_keep) {
+  if (!running()) return not_running(call_name);
+  if (*id == MP_DONE) return MP_OK;
+  Library& l = *g_library;
+  int rc = MP_OK;
+  Call call(l);
+  MessageRequest* r = request_of(call_name, *id, rc);
+  if (r == nullptr) return rc;
+  rc = wait_for(l, r, may_keep);
+  if (rc != MP_ERR_NOMEM) *id = MP_DONE;
+  return rc;
+}
+
+int MP_Wait(int* id) { return wait_id("MP_Wait", id, true); }
+int MP_Block(int* id) { return wait_id("MP_Block", id, false); }
+
+int MP_Test(int* id, int* flag) {
+  if (!running()) return not_running("MP_Test");
+  *flag = 1;
+  if (*id == MP_DONE) return MP_OK;
+  Library& l = *g_library;
+  int rc = MP_OK;
+  Call call(l);
+  MessageRequest* r = request_of("MP_Test", *id, rc);
+  if (r == nullptr) return rc;
+  *flag = 0;
+  if (r->outcome == Outcome::kPending) {
+    l.engine->set_outstanding(true);
+    if (r->source >= 0 && r->source != l.rank) l.engine->prefer(r->source);
+    l.engine->poll();
+    if (!l.messages->service()) return no_memory("a message that came before the one that was asked for");
+    l.messages->check_hope(r);
+    if (r->outcome == Outcome::kPending) return MP_OK;
+  }
+  *flag = 1;
+  *id = MP_DONE;
+  return finish(l, r);
+}
+
+int MP_Testall(int count, int* ids, int* flag) {
+  if (!running()) return not_running("MP_Testall");
+  Library& l = *g_library;
+  int rc = MP_OK;
+  Call call(l);
+  *flag = 0;
+  for (int i = 0; i < count; ++i)
+    if (ids[i] != MP_DONE && request_of("MP_Testall", ids[i], rc) == nullptr) return rc;
+  l.engine->set_outstanding(true);
+  l.engine->poll_all();
+  if (!l.messages->service()) return no_memory("a message that came before those that were asked for");
+  for (int i = 0; i < count; ++i) {
+    if (ids[i] == MP_DONE) continue;
+    MessageRequest* r = l.messages->find(ids[i]);
+    l.messages->check_hope(r);
+    if (r->outcome == Outcome::kPending) return MP_OK;
+  }
+  *flag = 1;
+  for (int i = 0; i < count; ++i) {
+    if (ids[i] == MP_DONE) continue;
+    MessageRequest* r = l.messages->find(ids[i]);
+    ids[i] = MP_DONE;
+    if (r == nullptr) continue;  // the same id stood twice in the list
+    const int one = finish(l, r);
+    if (rc == MP_OK) rc = one;
+  }
+  return rc;
+}
+
+static int send_and_wait(const char* call_name, const void* buffer, int64_t nbytes, int dest, int tag, bool may_keep) {
+  if (const int rc = check_transfer(call_name, buffer, nbytes, dest, tag, false); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  MessageRequest* r = nullptr;
+  int rc = start_send(l, buffer, static_cast<std::uint64_t>(nbytes), dest, static_cast<std::uint64_t>(tag), r);
+  if (rc != MP_OK) return rc;
+  if (r->outcome != Outcome::kPending) return finish(l, r);
+  rc = wait_for(l, r, may_keep);
+  if (rc == MP_ERR_NOMEM) l.messages->release(r);
+  return rc;
+}
+
+int MP_Send(const void* buffer, int64_t nbytes, int dest, int tag) { return send_and_wait("MP_Send", buffer, nbytes, dest, tag, true); }
+int MP_SSend(const void* buffer, int64_t nbytes, int dest, int tag) { return send_and_wait("MP_SSend", buffer, nbytes, dest, tag, false); }
+
+int MP_Recv(void* buffer, int64_t nbytes, int src, int tag) {
+  if (const int rc = check_transfer("MP_Recv", buffer, nbytes, src, tag, true); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  MessageRequest* r = nullptr;
+  int rc = start_receive(l, buffer, static_cast<std::uint64_t>(nbytes), wanted_source(src), wanted_tag(tag), r);
+  if (rc != MP_OK) return rc;
+  if (r->outcome != Outcome::kPending) return finish(l, r);
+  rc = wait_for(l, r, false);
+  if (rc == MP_ERR_NOMEM) l.messages->release(r);
+  return rc;
+}
+
+int MP_SShift(const void* send_buffer, int dest, void* recv_buffer, int src, int64_t nbytes, int tag) {
+  int rc = check_transfer("MP_SShift", send_buffer, nbytes, dest, tag, false);
+  if (rc == MP_OK) rc = check_transfer("MP_SShift", recv_buffer, nbytes, src, tag, true);
+  if (rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  MessageRequest *in = nullptr, *out = nullptr;
+  rc = start_receive(l, recv_buffer, static_cast<std::uint64_t>(nbytes), wanted_source(src), tag, in);
+  if (rc != MP_OK) return rc;
+  rc = start_send(l, send_buffer, static_cast<std::uint64_t>(nbytes), dest, static_cast<std::uint64_t>(tag), out);
+  if (rc != MP_OK) {
+    l.messages->release(in);
+    return rc;
+  }
+  const int received = wait_for(l, in, false);
+  if (received == MP_ERR_NOMEM) l.messages->release(in);
+  rc = wait_for(l, out, true);
+  if (rc == MP_ERR_NOMEM) l.messages->release(out);
+  return received != MP_OK ? received : rc;
+}
+
+static void tell(Library& l, const MessageInfo& info) {
+  l.last_tag = static_cast<int>(info.tag);
+  l.last_source = info.source;
+  l.last_size = static_cast<std::int64_t>(info.bytes);
+}
+
+int MP_AProbe(int64_t nbytes, int src, int tag, int* flag) {
+  static char nothing;
+  if (const int rc = check_transfer("MP_AProbe", &nothing, 0, src, tag, true); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  *flag = 0;
+  src = wanted_source(src);
+  l.engine->set_outstanding(true);
+  MessageInfo info;
+  bool found = l.messages->probe(src, wanted_tag(tag), info);
+  if (!found) {
+    l.engine->poll_all();
+    if (!l.messages->service()) return no_memory("a message that came before the one that was probed for");
+    found = l.messages->probe(src, wanted_tag(tag), info);
+    // What was looked for may stand behind a message that is held back.
+    if (!found && !l.messages->make_room_for(src)) return no_memory("a message that came before the one that was probed for");
+    found = found || l.messages->probe(src, wanted_tag(tag), info);
+  }
+  if (!found && src >= 0 && src != l.rank)
+    if (const int error = l.engine->peer_error(src); error != 0) return fail_peer(src, error);
+  if (!found || (nbytes >= 0 && info.bytes > static_cast<std::uint64_t>(nbytes))) return MP_OK;
+  tell(l, info);
+  *flag = 1;
+  return MP_OK;
+}
+
+int MP_Probe(int64_t nbytes, int src, int tag) {
+  static char nothing;
+  if (const int rc = check_transfer("MP_Probe", &nothing, 0, src, tag, true); rc != MP_OK) return rc;
+  Library& l = *g_library;
+  Call call(l);
+  src = wanted_source(src);
+  MessageInfo info;
+  bool found = false, room = true;
+  int lost = -1;
+  room = wait_until(l, src, [&](std::int64_t) {
+    found = l.messages->probe(src, wanted_tag(tag), info);
+    if (!found) {
+      room = l.messages->make_room_for(src);
+      lost = l.messages->hopeless_source(src);
+    }
+    return found || !room || lost >= 0;
+  }) && room;
+  if (!found && lost >= 0) return fail_peer(lost, l.engine->peer_error(lost));
+  if (!found) return no_memory("a message that came before the one that was probed for");
+  tell(l, info);
+  if (nbytes >= 0 && info.bytes > static_cast<std::uint64_t>(nbytes))
+    return fail(MP_ERR_TRUNCATE, "rank %d: the message with tag %d from rank %d has %llu bytes, %lld were allowed", l.rank, l.last_tag,
+                l.last_source, static_cast<unsigned long long>(info.bytes), static_cast<long long>(nbytes));
+  return MP_OK;
+}
+
+int MP_Sync(void) {
+  if (!running()) return not_running("MP_Sync");
+  Call call(*g_library);
+  return barrier(*g_library);
+}
+
+int MP_Get_Last_Tag(void) { return running() ? g_library->last_tag : -1; }
+int MP_Get_Last_Source(void) { return running() ? g_library->last_source : -1; }
+int64_t MP_Get_Last_Size(void) { return running() ? g_library->last_size : 0; }
+
+double MP_Time(void) {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+const char* MP_Last_Error(void) { return g_last_error; }

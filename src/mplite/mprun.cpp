@@ -1,0 +1,291 @@
+// lite-mprun: starts the ranks of an MP_* program on this host, exchanges their addresses, and ends them together.
+// The other end of MP_Init (mplite.cpp): each rank inherits one end of a socket pair (MPLITE_FD), sends its address blob, gets the table.
+//
+// Exit status: 0 when all ranks ended with 0; else that of the first that did not (128 + signal when it was killed); 2 for a wrong command line,
+// 127 when the program cannot be started.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <vector>
+
+#include "wireup.h"
+
+namespace {
+
+constexpr int kRanksMax = 4096;
+constexpr std::int64_t kGraceNs = 2'000'000'000;  // between SIGTERM and SIGKILL
+
+struct Rank {
+  pid_t pid = -1;
+  int fd = -1;             // our end of the pair; -1 once the table went out or the rank ended
+  std::size_t heard = 0;   // bytes of its blob
+  std::size_t told = 0;    // bytes of the table
+  bool running = false;
+};
+
+struct Job {
+  std::vector<Rank> ranks;
+  std::vector<mplite::AddressBlob> table;
+  int running = 0;
+  int blobs = 0;           // complete ones
+  int status = 0;          // what we shall exit with
+  bool ending = false;
+  std::int64_t kill_at_ns = 0;
+};
+
+std::int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
+
+// Only our own children, by their ids; an id stays theirs until we have waited for it.
+void signal_all(const Job& job, int signal) {
+  for (const Rank& r : job.ranks)
+    if (r.running) kill(r.pid, signal);
+}
+
+void end_job(Job& job, int status, int signal) {
+  if (job.ending) return;
+  job.ending = true;
+  job.status = status;
+  job.kill_at_ns = now_ns() + kGraceNs;
+  signal_all(job, signal);
+}
+
+void usage(std::FILE* out) {
+  std::fputs(
+      "usage: lite-mprun -n RANKS [-x NAME=VALUE]... [--] PROGRAM [ARGUMENTS]\n"
+      "Starts RANKS copies of an MP_* program on this host. Rank 0 gets the standard input.\n"
+      "  -n RANKS        how many (1 to 4096)\n"
+      "  -x NAME=VALUE   sets a variable for all ranks (LITE_CONTROLLER=thread; lite-info lists them)\n"
+      "Unless LITE_IFACE is set, the ranks talk over the loopback interface.\n",
+      out);
+}
+
+[[noreturn]] void run_child(int rank, int size, int fd, pid_t parent, const sigset_t& mask, char** command) {
+  // If lite-mprun itself is killed its ranks must not stay behind.
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != parent) _exit(1);
+  sigprocmask(SIG_SETMASK, &mask, nullptr);
+  fcntl(fd, F_SETFD, 0);
+  char text[16];
+  std::snprintf(text, sizeof text, "%d", rank);
+  setenv("MPLITE_RANK", text, 1);
+  std::snprintf(text, sizeof text, "%d", size);
+  setenv("MPLITE_SIZE", text, 1);
+  std::snprintf(text, sizeof text, "%d", fd);
+  setenv("MPLITE_FD", text, 1);
+  setenv("LITE_IFACE", "lo", 0);
+  if (rank > 0) {
+    const int null = open("/dev/null", O_RDONLY);
+    if (null >= 0 && null != 0) {
+      dup2(null, 0);
+      close(null);
+    }
+  }
+  execvp(command[0], command);
+  std::fprintf(stderr, "lite-mprun: rank %d: %s: %s\n", rank, command[0], strerror(errno));
+  _exit(127);
+}
+
+bool start(Job& job, int size, const sigset_t& mask, char** command) {
+  job.ranks.resize(static_cast<std::size_t>(size));
+  job.table.resize(static_cast<std::size_t>(size));
+  const pid_t parent = getpid();
+  for (int i = 0; i < size; ++i) {
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
+      std::fprintf(stderr, "lite-mprun: rank %d: socket pair: %s (ulimit -n?)\n", i, strerror(errno));
+      return false;
+    }
+    const pid_t pid = fork();
+    if (pid == 0) run_child(i, size, pair[1], parent, mask, command);
+    close(pair[1]);
+    if (pid < 0) {
+      std::fprintf(stderr, "lite-mprun: rank %d: fork: %s (ulimit -u?)\n", i, strerror(errno));
+      close(pair[0]);
+      return false;
+    }
+    fcntl(pair[0], F_SETFL, O_NONBLOCK);
+    job.ranks[static_cast<std::size_t>(i)] = Rank{pid, pair[0], 0, 0, true};
+    ++job.running;
+  }
+  return true;
+}
+
+// Moves what this rank's descriptor allows.
+void serve(Job& job, int index) {
+  Rank& r = job.ranks[static_cast<std::size_t>(index)];
+  auto* blob = reinterpret_cast<std::uint8_t*>(&job.table[static_cast<std::size_t>(index)]);
+  const std::size_t table_bytes = job.table.size() * sizeof(mplite::AddressBlob);
+  ssize_t n = -1;
+  if (r.heard < sizeof(mplite::AddressBlob)) {
+    n = recv(r.fd, blob + r.heard, sizeof(mplite::AddressBlob) - r.heard, 0);
+    if (n > 0) r.heard += static_cast<std::size_t>(n);
+    if (n > 0 && r.heard == sizeof(mplite::AddressBlob)) ++job.blobs;
+  } else {
+    n = send(r.fd, reinterpret_cast<const std::uint8_t*>(job.table.data()) + r.told, table_bytes - r.told, MSG_NOSIGNAL);
+    if (n > 0) r.told += static_cast<std::size_t>(n);
+  }
+  const bool broken = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
+  if (broken || r.told == table_bytes) {
+    close(r.fd);  // when it broke, the rank's end tells what happened
+    r.fd = -1;
+  }
+}
+
+void reap(Job& job) {
+  int status = 0;
+  for (pid_t pid; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+      Rank& r = job.ranks[i];
+      if (r.pid != pid || !r.running) continue;
+      r.running = false;
+      --job.running;
+      if (r.fd >= 0) close(r.fd);
+      r.fd = -1;
+      const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+      const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+      if (job.ending) continue;
+      if (failed) {
+        if (WIFSIGNALED(status))
+          std::fprintf(stderr, "lite-mprun: rank %zu (process %d) was killed by signal %d (%s); ending the others\n", i, static_cast<int>(pid),
+                       WTERMSIG(status), strsignal(WTERMSIG(status)));
+        else if (code != 127)  // that one has said why
+          std::fprintf(stderr, "lite-mprun: rank %zu (process %d) ended with status %d; ending the others\n", i, static_cast<int>(pid), code);
+        end_job(job, code, SIGTERM);
+      } else if (job.blobs > 0 && r.heard < sizeof(mplite::AddressBlob)) {
+        // The others wait in MP_Init for an address that never comes.
+        std::fprintf(stderr, "lite-mprun: rank %zu ended without MP_Init, which other ranks called; ending them\n", i);
+        end_job(job, 1, SIGTERM);
+      }
+    }
+  }
+}
+
+// Whether somebody waits in MP_Init while somebody else has ended without: found out when the blob comes after the end.
+void check_stuck(Job& job) {
+  if (job.ending || job.blobs == 0) return;
+  for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+    const Rank& r = job.ranks[i];
+    if (r.running || r.heard == sizeof(mplite::AddressBlob)) continue;
+    std::fprintf(stderr, "lite-mprun: rank %zu ended without MP_Init, which other ranks called; ending them\n", i);
+    end_job(job, 1, SIGTERM);
+    return;
+  }
+}
+
+int run(Job& job, int signals) {
+  std::vector<pollfd> polls;
+  std::vector<int> owner;
+  while (job.running > 0) {
+    polls.assign(1, pollfd{signals, POLLIN, 0});
+    owner.assign(1, -1);
+    const bool all_here = job.blobs == static_cast<int>(job.ranks.size());
+    for (std::size_t i = 0; i < job.ranks.size(); ++i) {
+      const Rank& r = job.ranks[i];
+      if (r.fd < 0) continue;
+      const bool hears = r.heard < sizeof(mplite::AddressBlob);
+      if (!hears && !all_here) continue;
+      polls.push_back(pollfd{r.fd, static_cast<short>(hears ? POLLIN : POLLOUT), 0});
+      owner.push_back(static_cast<int>(i));
+    }
+    int timeout_ms = -1;
+    if (job.ending) {
+      const std::int64_t rest = job.kill_at_ns - now_ns();
+      timeout_ms = rest > 0 ? static_cast<int>(rest / 1'000'000 + 1) : 0;
+    }
+    const int n = poll(polls.data(), polls.size(), timeout_ms);
+    if (n == 0 && job.ending) {
+      signal_all(job, SIGKILL);
+      job.kill_at_ns = now_ns() + kGraceNs;
+    }
+    if (n <= 0) continue;
+    for (std::size_t k = 1; k < polls.size(); ++k)
+      if (polls[k].revents != 0) serve(job, owner[k]);
+    if ((polls[0].revents & POLLIN) != 0) {
+      signalfd_siginfo info;
+      while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
+        if (info.ssi_signo == SIGCHLD) continue;
+        const int signal = static_cast<int>(info.ssi_signo);
+        if (job.ending)
+          signal_all(job, signal);
+        else
+          end_job(job, 128 + signal, signal);
+      }
+      reap(job);
+    }
+    check_stuck(job);
+  }
+  return job.status;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int size = 0;
+  int i = 1;
+  for (; i < argc && argv[i][0] == '-'; ++i) {
+    if (std::strcmp(argv[i], "--") == 0) {
+      ++i;
+      break;
+    }
+    if (std::strcmp(argv[i], "--help") == 0 || std::strcmp(argv[i], "-h") == 0) {
+      usage(stdout);
+      return 0;
+    }
+    if ((std::strcmp(argv[i], "-n") == 0 || std::strcmp(argv[i], "-np") == 0) && i + 1 < argc) {
+      char* rest = nullptr;
+      const long number = std::strtol(argv[++i], &rest, 10);
+      if (rest == argv[i] || *rest != 0 || number < 1 || number > kRanksMax) {
+        std::fprintf(stderr, "lite-mprun: -n %s: a number from 1 to %d is needed\n", argv[i], kRanksMax);
+        return 2;
+      }
+      size = static_cast<int>(number);
+      continue;
+    }
+    if (std::strcmp(argv[i], "-x") == 0 && i + 1 < argc && std::strchr(argv[i + 1], '=') != nullptr && argv[i + 1][0] != '=') {
+      char* setting = argv[++i];
+      char* equals = std::strchr(setting, '=');
+      *equals = 0;
+      setenv(setting, equals + 1, 1);
+      continue;
+    }
+    std::fprintf(stderr, "lite-mprun: %s: unknown option, or its value is missing\n", argv[i]);
+    usage(stderr);
+    return 2;
+  }
+  if (size == 0 || i >= argc) {
+    std::fprintf(stderr, "lite-mprun: %s\n", size == 0 ? "-n RANKS is missing" : "no program given");
+    usage(stderr);
+    return 2;
+  }
+
+  // Signals come by descriptor, so that nothing interrupts half-way; children get the mask that we were started with.
+  sigset_t set, before;
+  sigemptyset(&set);
+  for (const int signal : {SIGCHLD, SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+  sigprocmask(SIG_BLOCK, &set, &before);
+  signal(SIGCHLD, SIG_DFL);  // an inherited SIG_IGN would hide the ends of our children
+  const int signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals < 0) {
+    std::fprintf(stderr, "lite-mprun: signalfd: %s\n", strerror(errno));
+    return 1;
+  }
+  Job job;
+  if (!start(job, size, before, argv + i)) end_job(job, 1, SIGTERM);
+  return run(job, signals);
+}

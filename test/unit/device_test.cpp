@@ -1,0 +1,1199 @@
+// The device over a fake channel: every protocol, expected and unexpected, in order and in trouble, and a random exchange checked byte by byte.
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "ch_lite/ch_lite.h"
+#include "ch_lite/device.h"
+#include "fake_channel.h"
+
+#include <check.h>  // after <random>: it defines fail()
+
+using ch_lite::DeviceOptions;
+using fake::World;
+
+namespace {
+
+constexpr std::size_t kShort = 1024;
+constexpr std::size_t kEager = 64 * 1024;
+
+DeviceOptions usual() {
+  DeviceOptions o;
+  o.short_max = kShort;
+  o.eager_max = kEager;
+  o.credits_bytes = 1 << 20;
+  o.unexpected_max_bytes = 64 << 20;
+  return o;
+}
+
+struct Cut {
+  const char* name;
+  std::uint64_t short_max, eager_max;
+};
+const Cut kCuts[] = {{"all", kShort, kEager}, {"no short", 0, kEager}, {"no eager", kShort, 0}, {"rendezvous only", 0, 0},
+                     {"eager only", 0, UINT64_MAX}};
+const std::size_t kSizes[] = {0, 1, kShort, kShort + 1, kEager, kEager + 1, 300000};
+
+std::unique_ptr<World> make_world(int size, const DeviceOptions& options, unsigned seed = 1) {
+  auto w = std::make_unique<World>(size, seed);
+  for (int i = 0; i < size; ++i) w->make_device(i, options);
+  return w;
+}
+
+std::vector<std::uint8_t> pattern(std::size_t bytes, unsigned salt) {
+  std::vector<std::uint8_t> data(bytes);
+  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 31);
+  return data;
+}
+
+ch_lite::Device& device(World& w, int rank) { return *w.devices[static_cast<std::size_t>(rank)]; }
+mplite::Counters& counters(World& w, int rank) { return w.ranks[static_cast<std::size_t>(rank)]->counters; }
+
+// Takes the one completion that there is to be at `rank`.
+lite_status completed(World& w, int rank, const lite_request* expected) {
+  w.as(rank);
+  lite_request* r = lite_next_completion();
+  ck_assert_ptr_eq(r, expected);
+  lite_status status;
+  lite_request_status(r, &status);
+  lite_request_free(r);
+  return status;
+}
+
+bool none_completed(World& w, int rank) {
+  w.as(rank);
+  return lite_next_completion() == nullptr;
+}
+
+// Nothing is left anywhere: pools empty, credit back or owed.
+void check_clean(World& w) {
+  for (int i = 0; i < w.size(); ++i) {
+    ck_assert_uint_eq(device(w, i).messages_used(), 0);
+    ck_assert_uint_eq(device(w, i).requests_used(), 0);
+    ck_assert_uint_eq(device(w, i).blocks().bytes_in_use(), 0);
+    ck_assert(!w.ranks[static_cast<std::size_t>(i)]->outstanding);
+    for (int p = 0; p < w.size(); ++p)
+      for (const auto& lane : device(w, i).peer(p).credits) {
+        ck_assert_uint_eq(lane.held(), 0);
+        ck_assert(!lane.due() || i == p);
+      }
+  }
+}
+
+const lite_envelope kEnvelope = {5, 0, 7};
+
+struct Delivered {
+  int peer;
+  std::uint32_t handler;
+  std::vector<std::uint8_t> header, data;
+};
+std::vector<Delivered> g_delivered;
+
+void collect(int peer, std::uint32_t handler, const void* header, std::size_t header_bytes, const void* data, std::size_t data_bytes, void*) {
+  ck_assert_uint_eq(reinterpret_cast<std::uintptr_t>(header) % 16, 0);
+  ck_assert_uint_eq(reinterpret_cast<std::uintptr_t>(data) % 16, 0);
+  ck_assert_msg(!mplite::channel_gate().held(), "an active message is delivered with the gate closed");
+  const auto* h = static_cast<const std::uint8_t*>(header);
+  const auto* d = static_cast<const std::uint8_t*>(data);
+  g_delivered.push_back({peer, handler, {h, h + header_bytes}, {d, d + data_bytes}});
+}
+
+void deliver_to_list(World& w) {
+  g_delivered.clear();
+  for (int i = 0; i < w.size(); ++i) {
+    w.as(i);
+    lite_am_set_callback(collect, nullptr);
+  }
+}
+
+}  // namespace
+
+// ---- point to point ----
+
+// Posted before the message comes or after; polled or all of it in the handler; whole or in pieces.
+START_TEST(every_size_arrives_by_every_cutoff_expected_and_unexpected) {
+  for (const Cut& cut : kCuts) {
+    for (std::size_t bytes : kSizes) {
+      for (int variant = 0; variant < 16; ++variant) {
+        const bool posted_first = (variant & 1) != 0, in_handler = (variant & 2) != 0, lazy = (variant & 4) != 0, sync = (variant & 8) != 0;
+        DeviceOptions o = usual();
+        o.short_max = cut.short_max;
+        o.eager_max = cut.eager_max;
+        auto w = make_world(2, o, static_cast<unsigned>(bytes) + 1);
+        w->lazy = lazy;
+        const auto data = pattern(bytes, 3);
+        std::vector<std::uint8_t> into(bytes + 1, 0xee);
+        lite_request *send = nullptr, *receive = nullptr;
+        lite_status status{};
+        int received = -100;
+        auto post = [&] {
+          w->as(1);
+          received = lite_irecv(into.data(), bytes, 0, &kEnvelope, &into, &status, &receive);
+        };
+        if (posted_first) post();
+        w->as(0);
+        const int sent = lite_isend(data.data(), bytes, 1, &kEnvelope, sync ? LITE_SEND_SYNC : 0, &send, &send);
+        ck_assert_int_ge(sent, 0);
+        auto move = [&] {
+          if (!in_handler) return w->settle();
+          for (int i = 0; i < 60; ++i) w->handler(i % 2);
+        };
+        if (!posted_first) {
+          move();
+          if (sync) ck_assert_msg(none_completed(*w, 0), "a synchronous send is complete before it is matched");
+          post();
+        }
+        move();
+        const char* what = cut.name;
+        if (received == LITE_PENDING) {
+          if (in_handler) w->settle();  // what the handler had no block for
+          status = completed(*w, 1, receive);
+        }
+        ck_assert_msg(status.error == LITE_OK && status.bytes == bytes && status.source == 0 && status.tag == 7 && status.peer == 0,
+                      "%s, %zu bytes, variant %d", what, bytes, variant);
+        ck_assert_msg(bytes == 0 || std::memcmp(into.data(), data.data(), bytes) == 0, "%s, %zu bytes, variant %d", what, bytes, variant);
+        ck_assert_uint_eq(into[bytes], 0xee);
+        w->settle();
+        if (sent == LITE_PENDING) ck_assert_int_eq(completed(*w, 0, send).error, LITE_OK);
+        if (sync) ck_assert_int_eq(sent, LITE_PENDING);
+        check_clean(*w);
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(cutoffs_choose_what_the_counters_show) {
+  auto w = make_world(2, usual());
+  std::vector<std::uint8_t> data(kEager + 1), into(kEager + 1);
+  for (std::size_t bytes : {std::size_t{8}, kShort, kShort + 1, kEager, kEager + 1}) {
+    lite_request *send, *receive;
+    lite_status status;
+    w->as(1);
+    ck_assert_int_eq(lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+    w->as(0);
+    lite_isend(data.data(), bytes, 1, &kEnvelope, 0, nullptr, &send);
+    w->settle();
+  }
+  const mplite::Counters& c = counters(*w, 0);
+  ck_assert_uint_eq(c.short_msgs, 2);
+  ck_assert_uint_eq(c.short_bytes, 8 + kShort);
+  ck_assert_uint_eq(c.eager_msgs, 2);
+  ck_assert_uint_eq(c.rndv_msgs, 1);
+  ck_assert_uint_eq(c.rndv_bytes, kEager + 1);
+  ck_assert_uint_eq(counters(*w, 1).unexpected, 0);
+}
+END_TEST
+
+START_TEST(message_longer_than_the_receive_is_truncated_by_every_protocol) {
+  for (std::size_t bytes : {std::size_t{100}, kShort + 100, kEager + 100}) {
+    for (std::size_t room : {std::size_t{0}, std::size_t{1}, bytes - 1}) {
+      for (bool posted_first : {true, false}) {
+        auto w = make_world(2, usual());
+        const auto data = pattern(bytes, 1);
+        std::vector<std::uint8_t> into(bytes, 0xee);
+        lite_request *send = nullptr, *receive = nullptr;
+        lite_status status{};
+        int received = 0;
+        if (posted_first) {
+          w->as(1);
+          received = lite_irecv(into.data(), room, 0, &kEnvelope, nullptr, &status, &receive);
+        }
+        w->as(0);
+        const int sent = lite_isend(data.data(), bytes, 1, &kEnvelope, 0, nullptr, &send);
+        w->settle();
+        if (!posted_first) {
+          w->as(1);
+          received = lite_irecv(into.data(), room, 0, &kEnvelope, nullptr, &status, &receive);
+          w->settle();
+        }
+        if (received == LITE_PENDING) status = completed(*w, 1, receive);
+        ck_assert_int_eq(status.error, LITE_ERR_TRUNCATE);
+        ck_assert_uint_eq(status.bytes, room);
+        ck_assert(std::memcmp(into.data(), data.data(), room) == 0);
+        for (std::size_t i = room; i < bytes; ++i) ck_assert_uint_eq(into[i], 0xee);
+        if (sent == LITE_PENDING) ck_assert_int_eq(completed(*w, 0, send).error, LITE_OK);
+        ck_assert_uint_eq(counters(*w, 1).truncated, 1);
+        check_clean(*w);
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(rendezvous_handshake_needs_only_handlers) {
+  auto w = make_world(2, usual());
+  const auto data = pattern(5000000, 9);
+  std::vector<std::uint8_t> into(data.size());
+  lite_request *send, *receive;
+  lite_status status;
+  const lite_envelope any = {5, LITE_ANY_SOURCE, LITE_ANY_TAG};
+  w->as(1);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), -1, &any, nullptr, &status, &receive), LITE_PENDING);
+  w->as(0);
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send), LITE_PENDING);
+  for (int i = 0; i < 8; ++i) w->handler(1 - i % 2);
+  ck_assert(into == data);
+  ck_assert_int_eq(completed(*w, 1, receive).error, LITE_OK);
+  ck_assert_int_eq(completed(*w, 0, send).error, LITE_OK);
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(matched_eager_message_goes_straight_into_the_users_buffer) {
+  auto w = make_world(2, usual());
+  std::vector<std::uint8_t> data(kEager), into(kEager);
+  lite_request *send, *receive;
+  lite_status status;
+  w->as(1);
+  lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive);
+  w->hold_bulk = true;
+  w->as(0);
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send), LITE_PENDING);
+  w->settle();
+  ck_assert_uint_eq(device(*w, 1).blocks().bytes_in_use(), 0);
+  bool posted_there = false;
+  for (const auto& [id, op] : w->ranks[1]->ops) posted_there = posted_there || op.buffer == into.data();
+  ck_assert(posted_there);
+  w->hold_bulk = false;
+  w->settle();
+  ck_assert_uint_eq(counters(*w, 1).unexpected, 0);
+}
+END_TEST
+
+START_TEST(receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival) {
+  auto w = make_world(2, usual());
+  const auto data = pattern(kEager, 2);
+  std::vector<std::uint8_t> into(kEager);
+  lite_request *send, *receive;
+  lite_status status;
+  w->hold_bulk = true;
+  w->as(0);
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send), LITE_PENDING);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+  w->settle();
+  ck_assert(none_completed(*w, 1));
+  w->hold_bulk = false;
+  w->settle();
+  ck_assert_int_eq(completed(*w, 1, receive).error, LITE_OK);
+  ck_assert(into == data);
+  completed(*w, 0, send);
+  check_clean(*w);
+}
+END_TEST
+
+// All blocks are used up in the handler; the rest of the envelopes waits without buffers, and comes out in order all the same.
+START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 16 << 20;
+  auto w = make_world(2, o);
+  constexpr int kCount = 60;
+  std::vector<std::vector<std::uint8_t>> data, into;
+  std::vector<lite_request*> sends;
+  w->as(0);
+  for (int i = 0; i < kCount; ++i) {
+    data.push_back(pattern(kEager - static_cast<std::size_t>(i % 3), static_cast<unsigned>(i)));
+    into.emplace_back(kEager);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    lite_request* r = nullptr;
+    const lite_envelope e = {5, 0, i};
+    if (lite_isend(data[static_cast<std::size_t>(i)].data(), data[static_cast<std::size_t>(i)].size(), 1, &e, 0, nullptr, &r) == LITE_PENDING)
+      sends.push_back(r);
+  }
+  w->handler(1);
+  ck_assert_uint_gt(counters(*w, 1).no_memory_in_handler, 0);
+  ck_assert_ptr_nonnull(device(*w, 1).peer(0).deferred_head);
+  // Received in reverse: the last is matched while it is deferred.
+  std::vector<lite_request*> receives(kCount, nullptr);
+  w->as(1);
+  for (int i = kCount - 1; i >= 0; --i) {
+    lite_status status{};
+    const lite_envelope e = {5, 0, i};
+    const auto at = static_cast<std::size_t>(i);
+    while (true) {
+      lite_status probe;
+      const int seen = lite_iprobe(0, &e, &probe);
+      ck_assert_int_ge(seen, 0);
+      if (seen != 0) break;
+    }
+    lite_irecv(into[at].data(), kEager, 0, &e, nullptr, &status, &receives[at]);
+  }
+  w->settle();
+  for (int i = 0; i < kCount; ++i) {
+    into[static_cast<std::size_t>(i)].resize(data[static_cast<std::size_t>(i)].size());
+    ck_assert_msg(into[static_cast<std::size_t>(i)] == data[static_cast<std::size_t>(i)], "message %d", i);
+  }
+  for (int rank : {0, 1}) {
+    w->as(rank);
+    while (lite_request* r = lite_next_completion()) lite_request_free(r);
+  }
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(huge_eager_message_in_the_handler_waits_for_ordinary_context) {
+  DeviceOptions o = usual();
+  o.eager_max = UINT64_MAX;
+  o.credits_bytes = 16 << 20;
+  auto w = make_world(2, o);
+  const auto data = pattern(3000000, 4);
+  std::vector<std::uint8_t> into(data.size());
+  lite_request *send = nullptr, *receive = nullptr;
+  lite_status status{};
+  w->as(0);
+  const int sent = lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send);
+  for (int i = 0; i < 4; ++i) w->handler(1);
+  ck_assert_uint_eq(device(*w, 1).blocks().bytes_in_use(), 0);
+  w->settle();
+  ck_assert_uint_ge(device(*w, 1).blocks().bytes_in_use(), data.size());
+  w->as(1);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive), LITE_OK);
+  ck_assert(into == data);
+  ck_assert_uint_eq(counters(*w, 0).eager_msgs, 1);
+  if (sent == LITE_PENDING) completed(*w, 0, send);
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+// ---- credit ----
+
+START_TEST(flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 64 * 1024;
+  auto w = make_world(2, o);
+  constexpr int kCount = 2000;
+  const auto data = pattern(100, 5);
+  std::vector<lite_request*> sends;
+  for (int i = 0; i < kCount; ++i) {
+    w->as(0);
+    lite_request* r = nullptr;
+    const lite_envelope e = {5, 0, i};
+    const int sent = lite_isend(data.data(), data.size(), 1, &e, 0, nullptr, &r);
+    ck_assert_int_ge(sent, 0);
+    if (sent == LITE_PENDING) sends.push_back(r);
+    w->handler(1);
+  }
+  w->settle();
+  ck_assert_uint_le(device(*w, 1).blocks().bytes_in_use(), o.credits_bytes);
+  ck_assert_uint_gt(counters(*w, 0).credit_stalls, 0);
+  ck_assert_uint_eq(counters(*w, 0).short_msgs + counters(*w, 0).rndv_msgs, kCount);
+  for (int i = 0; i < kCount; ++i) {
+    w->as(1);
+    std::vector<std::uint8_t> into(100);
+    lite_status status{};
+    lite_request* r = nullptr;
+    const lite_envelope e = {5, LITE_ANY_SOURCE, LITE_ANY_TAG};
+    if (lite_irecv(into.data(), into.size(), -1, &e, nullptr, &status, &r) == LITE_PENDING) {
+      w->settle();
+      status = completed(*w, 1, r);
+    }
+    ck_assert_int_eq(status.tag, i);
+    ck_assert(into == data);
+  }
+  w->as(0);
+  std::size_t done = 0;
+  while (lite_request* r = lite_next_completion()) {
+    ++done;
+    lite_request_free(r);
+  }
+  ck_assert_uint_eq(done, sends.size());
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+// The receiver never sends anything of its own: the credit comes back by packets of its own, from the handler too.
+START_TEST(credit_comes_back_from_a_receiver_that_only_receives) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 64 * 1024;
+  auto w = make_world(2, o);
+  std::uint8_t into[64];
+  for (int i = 0; i < 3000; ++i) {
+    lite_request *send = nullptr, *receive = nullptr;
+    lite_status status;
+    w->as(1);
+    ck_assert_int_eq(lite_irecv(into, sizeof into, 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+    w->as(0);
+    ck_assert_int_eq(lite_isend(into, sizeof into, 1, &kEnvelope, 0, nullptr, &send), LITE_OK);
+    w->handler(1);
+    completed(*w, 1, receive);
+    w->handler(0);
+  }
+  ck_assert_uint_eq(counters(*w, 0).credit_stalls, 0);
+}
+END_TEST
+
+// ---- probe, matched probe, cancel ----
+
+START_TEST(probe_reports_without_taking) {
+  auto w = make_world(2, usual());
+  const auto data = pattern(50000, 1);
+  std::vector<std::uint8_t> into(data.size());
+  lite_request *send = nullptr, *receive = nullptr;
+  lite_status status{};
+  w->as(1);
+  ck_assert_int_eq(lite_iprobe(0, &kEnvelope, &status), 0);
+  w->as(0);
+  lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send);
+  w->as(1);
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(lite_iprobe(0, &kEnvelope, &status), 1);
+    ck_assert_uint_eq(status.bytes, data.size());
+    ck_assert(status.source == 0 && status.tag == 7 && status.error == LITE_OK);
+  }
+  lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive);
+  w->settle();
+  ck_assert(into == data);
+}
+END_TEST
+
+START_TEST(detached_message_is_hidden_and_received_by_imrecv_in_every_state) {
+  for (std::size_t bytes : kSizes) {
+    for (bool held : {false, true}) {
+      auto w = make_world(2, usual());
+      const auto data = pattern(bytes, 8);
+      std::vector<std::uint8_t> into(bytes);
+      lite_request *send = nullptr, *receive = nullptr, *other = nullptr;
+      lite_status status{};
+      lite_message* message = nullptr;
+      w->hold_bulk = held;  // eager: still arriving when detached
+      w->as(0);
+      const int sent = lite_isend(data.data(), bytes, 1, &kEnvelope, LITE_SEND_SYNC, nullptr, &send);
+      ck_assert_int_eq(sent, LITE_PENDING);
+      w->settle();
+      w->as(1);
+      ck_assert_int_eq(lite_improbe(0, &kEnvelope, &status, &message), 1);
+      ck_assert_uint_eq(status.bytes, bytes);
+      ck_assert_int_eq(lite_iprobe(0, &kEnvelope, &status), 0);
+      ck_assert_int_eq(lite_irecv(nullptr, 0, 0, &kEnvelope, nullptr, &status, &other), LITE_PENDING);
+      ck_assert_int_eq(lite_cancel_recv(other), 1);
+      const int received = lite_imrecv(message, into.data(), bytes, nullptr, &status, &receive);
+      w->hold_bulk = false;
+      w->settle();
+      if (received == LITE_PENDING) status = completed(*w, 1, receive);
+      ck_assert(status.error == LITE_OK && status.bytes == bytes);
+      ck_assert(into == data);
+      ck_assert_int_eq(completed(*w, 0, send).error, LITE_OK);
+      check_clean(*w);
+    }
+  }
+}
+END_TEST
+
+START_TEST(cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled) {
+  auto w = make_world(2, usual());
+  std::uint8_t a = 0, b = 0;
+  const std::uint8_t data = 42;
+  lite_request *send = nullptr, *first, *second;
+  lite_status status;
+  w->as(1);
+  lite_irecv(&a, 1, 0, &kEnvelope, nullptr, &status, &first);
+  lite_irecv(&b, 1, 0, &kEnvelope, nullptr, &status, &second);
+  ck_assert_int_eq(lite_cancel_recv(first), 1);
+  w->as(0);
+  lite_isend(&data, 1, 1, &kEnvelope, 0, nullptr, &send);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_cancel_recv(second), 0);
+  completed(*w, 1, second);
+  ck_assert(a == 0 && b == 42);
+  check_clean(*w);
+}
+END_TEST
+
+// ---- to oneself ----
+
+START_TEST(self_send_of_every_size_posted_and_unexpected) {
+  for (std::size_t bytes : kSizes) {
+    for (int variant = 0; variant < 4; ++variant) {
+      const bool posted_first = (variant & 1) != 0, sync = (variant & 2) != 0;
+      auto w = make_world(1, usual());
+      const auto data = pattern(bytes, 6);
+      std::vector<std::uint8_t> into(bytes);
+      lite_request *send = nullptr, *receive = nullptr;
+      lite_status status{};
+      w->as(0);
+      if (posted_first) ck_assert_int_eq(lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+      const int sent = lite_isend(data.data(), bytes, 0, &kEnvelope, sync ? LITE_SEND_SYNC : 0, nullptr, &send);
+      ck_assert_int_eq(sent, !posted_first && (sync || bytes > kEager) ? LITE_PENDING : LITE_OK);
+      lite_progress();
+      if (posted_first) {
+        status = completed(*w, 0, receive);
+      } else {
+        ck_assert_ptr_null(lite_next_completion());
+        ck_assert_int_eq(lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive), LITE_OK);
+      }
+      ck_assert(status.error == LITE_OK && status.bytes == bytes && into == data);
+      if (sent == LITE_PENDING) completed(*w, 0, send);
+      check_clean(*w);
+    }
+  }
+}
+END_TEST
+
+START_TEST(self_sends_without_receive_are_bounded_by_pinning) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 64 * 1024;
+  auto w = make_world(1, o);
+  const auto data = pattern(1000, 1);
+  int pinned = 0;
+  w->as(0);
+  for (int i = 0; i < 500; ++i) {
+    lite_request* r;
+    pinned += lite_isend(data.data(), data.size(), 0, &kEnvelope, 0, nullptr, &r) == LITE_PENDING;
+  }
+  ck_assert_int_gt(pinned, 0);
+  ck_assert_uint_le(device(*w, 0).blocks().bytes_in_use(), o.credits_bytes);
+  // and credit comes back: nothing is pinned any more
+  std::vector<std::uint8_t> into(1000);
+  for (int i = 0; i < 500; ++i) {
+    lite_status status;
+    lite_request* r;
+    ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &r), LITE_OK);
+  }
+  while (lite_request* r = lite_next_completion()) lite_request_free(r);
+  lite_request* r;
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 0, &kEnvelope, 0, nullptr, &r), LITE_OK);
+}
+END_TEST
+
+// ---- trouble ----
+
+START_TEST(lost_peer_fails_everything_on_it_and_nothing_else) {
+  auto w = make_world(3, usual());
+  std::vector<std::uint8_t> big(kEager + 1), into(kEager + 1), other(8);
+  lite_request *await_cts, *await_ack, *posted, *any, *from_other, *transfer;
+  lite_status status;
+  // An RTS from rank 1 is matched, its data under way.
+  w->as(0);
+  const lite_envelope one = {5, 1, 1}, two = {5, 2, 2}, wild = {5, LITE_ANY_SOURCE, 3}, rts = {5, 1, 9};
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 1, &rts, nullptr, &status, &transfer), LITE_PENDING);
+  w->hold_bulk = true;
+  w->as(1);
+  lite_request* theirs;
+  lite_isend(big.data(), big.size(), 0, &rts, 0, nullptr, &theirs);
+  w->settle();
+  w->as(0);
+  ck_assert_int_eq(lite_isend(big.data(), big.size(), 1, &kEnvelope, 0, nullptr, &await_cts), LITE_PENDING);
+  ck_assert_int_eq(lite_isend(big.data(), 8, 1, &kEnvelope, LITE_SEND_SYNC, nullptr, &await_ack), LITE_PENDING);
+  ck_assert_int_eq(lite_irecv(other.data(), 8, 1, &one, nullptr, &status, &posted), LITE_PENDING);
+  ck_assert_int_eq(lite_irecv(other.data(), 8, -1, &wild, nullptr, &status, &any), LITE_PENDING);
+  ck_assert_int_eq(lite_irecv(other.data(), 8, 2, &two, nullptr, &status, &from_other), LITE_PENDING);
+  w->lose(0, 1, ECONNRESET);
+  w->as(0);
+  lite_progress();
+  std::set<lite_request*> failed;
+  while (lite_request* r = lite_next_completion()) {
+    lite_request_status(r, &status);
+    ck_assert_int_eq(status.error, LITE_ERR_PEER_LOST);
+    ck_assert_int_eq(status.peer, 1);
+    ck_assert_int_eq(w->reports.back().peer, 1);
+    ck_assert_int_eq(w->reports.back().error, ECONNRESET);
+    failed.insert(r);
+    lite_request_free(r);
+  }
+  ck_assert(failed == (std::set<lite_request*>{transfer, await_cts, await_ack, posted, any}));
+  // From here on at once.
+  lite_request* r;
+  ck_assert_int_eq(lite_isend(big.data(), 8, 1, &kEnvelope, 0, nullptr, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_irecv(other.data(), 8, 1, &one, nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_irecv(other.data(), 8, -1, &wild, nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_iprobe(1, &one, &status), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_am_isend(1, 1, other.data(), 8, nullptr, 0, nullptr, &r), LITE_ERR_PEER_LOST);
+  // The other peer goes on.
+  w->hold_bulk = false;
+  w->as(2);
+  ck_assert_int_eq(lite_isend(big.data(), 8, 0, &two, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  ck_assert_int_eq(completed(*w, 0, from_other).error, LITE_OK);
+  ck_assert_uint_eq(device(*w, 0).requests_used(), 0);
+}
+END_TEST
+
+START_TEST(message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not) {
+  auto w = make_world(2, usual());
+  const auto data = pattern(8, 1);
+  std::vector<std::uint8_t> big(kEager), into(kEager);
+  lite_request* r;
+  lite_status status;
+  lite_message *arriving, *offered;
+  const lite_envelope whole = {5, 1, 1}, partial = {5, 1, 2}, offer = {5, 1, 3}, partial_detached = {5, 1, 4}, offer_detached = {5, 1, 5};
+  w->hold_bulk = true;
+  w->as(1);
+  lite_isend(data.data(), 8, 0, &whole, 0, nullptr, &r);
+  for (const lite_envelope* e : {&partial, &partial_detached}) lite_isend(big.data(), big.size(), 0, e, 0, nullptr, &r);
+  std::vector<std::uint8_t> huge(kEager + 1);
+  for (const lite_envelope* e : {&offer, &offer_detached}) lite_isend(huge.data(), huge.size(), 0, e, 0, nullptr, &r);
+  w->settle();
+  w->as(0);
+  ck_assert_int_eq(lite_improbe(1, &partial_detached, &status, &arriving), 1);
+  ck_assert_int_eq(lite_improbe(1, &offer_detached, &status, &offered), 1);
+  w->lose(0, 1, ECONNRESET);
+  w->as(0);
+  lite_progress();
+  ck_assert_int_eq(lite_iprobe(1, &partial, &status), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 1, &offer, nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_imrecv(arriving, into.data(), into.size(), nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_imrecv(offered, into.data(), into.size(), nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 1, &whole, nullptr, &status, &r), LITE_OK);
+  ck_assert_int_eq(std::memcmp(into.data(), data.data(), 8), 0);
+  ck_assert_uint_eq(device(*w, 0).messages_used(), 0);
+  ck_assert_uint_eq(device(*w, 0).blocks().bytes_in_use(), 0);
+}
+END_TEST
+
+START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
+  struct Case {
+    const char* name;
+    std::vector<std::uint8_t> packet;
+  };
+  auto raw = [](const auto& p) {
+    const auto* b = reinterpret_cast<const std::uint8_t*>(&p);
+    return std::vector<std::uint8_t>(b, b + sizeof p);
+  };
+  using ch_lite::PacketType;
+  for (int variant = 0; variant < 8; ++variant) {
+    auto w = make_world(3, usual());
+    std::vector<std::uint8_t> big(kEager + 1);
+    lite_request *send, *sync, *receive;
+    lite_status status;
+    w->as(0);
+    ck_assert_int_eq(lite_isend(big.data(), big.size(), 2, &kEnvelope, 0, nullptr, &send), LITE_PENDING);   // to somebody else
+    ck_assert_int_eq(lite_isend(big.data(), 8, 1, &kEnvelope, LITE_SEND_SYNC, nullptr, &sync), LITE_PENDING);
+    ck_assert_int_eq(lite_irecv(big.data(), 8, 1, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+    const Case cases[] = {
+        {"garbage", {1, 2, 3}},
+        {"CTS for a request of another peer", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, send->pool_handle, 5, 5})},
+        {"CTS of an old generation", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, sync->pool_handle - (1ull << 32), 5, 5})},
+        {"CTS for what was not offered", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, sync->pool_handle, 5, 5})},
+        {"ack for a receive", raw(ch_lite::AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, receive->pool_handle})},
+        {"ack out of range", raw(ch_lite::AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 0x1ffffffffull})},
+        {"credit that was never given", raw(ch_lite::PacketHeader{PacketType::kCredit, 0, 0, 1u << 30, 0})},
+        {"more than its credit", raw(ch_lite::MessagePacket{{PacketType::kEager, 0, 0, 0, 0}, 5, 1, 7, 1u << 30, 0})},
+    };
+    const Case& c = cases[variant];
+    w->wire.clear();
+    w->forge(1, 0, c.packet.data(), c.packet.size());
+    w->as(0);
+    lite_progress();
+    std::set<lite_request*> failed;
+    while (lite_request* r = lite_next_completion()) {
+      lite_request_status(r, &status);
+      ck_assert_int_eq(status.error, LITE_ERR_PEER_LOST);
+      failed.insert(r);
+    }
+    ck_assert_msg(failed == (std::set<lite_request*>{sync, receive}), "%s", c.name);
+    ck_assert_msg(w->ranks[0]->error.count(1) == 1, "%s: the peer is not given up", c.name);
+    bool said = false;
+    for (const auto& report : w->reports) said = said || (report.what != nullptr && report.peer == 1);
+    ck_assert_msg(said, "%s: nothing is reported", c.name);
+  }
+}
+END_TEST
+
+START_TEST(bad_arguments_are_refused_by_name) {
+  auto w = make_world(2, usual());
+  lite_request* r;
+  lite_status status;
+  const lite_envelope wild = {5, LITE_ANY_SOURCE, 7};
+  w->as(0);
+  ck_assert_int_eq(lite_isend(nullptr, 0, 2, &kEnvelope, 0, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_isend(nullptr, 0, 1, &wild, 0, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_irecv(nullptr, 0, 7, &kEnvelope, nullptr, &status, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_am_isend(1, 0, nullptr, LITE_AM_HEADER_MAX + 1, nullptr, 0, nullptr, &r), LITE_ERR_ARG);
+  for (const auto& report : w->reports) ck_assert_ptr_nonnull(report.what);
+  ck_assert_uint_eq(w->reports.size(), 4);
+}
+END_TEST
+
+// ---- arming ----
+
+START_TEST(outstanding_follows_pending_requests_by_its_edges) {
+  auto w = make_world(2, usual());
+  fake::Rank& r0 = *w->ranks[0];
+  std::vector<std::uint8_t> big(kEager + 1);
+  lite_request *send, *a, *b, *r;
+  lite_status status;
+  w->as(0);
+  ck_assert_int_eq(lite_isend(big.data(), 8, 1, &kEnvelope, 0, nullptr, &r), LITE_OK);
+  ck_assert(!r0.outstanding);
+  ck_assert_int_eq(r0.outstanding_edges, 0);
+  lite_irecv(big.data(), 8, 1, &kEnvelope, nullptr, &status, &a);
+  ck_assert(r0.outstanding);
+  lite_irecv(big.data(), 8, 1, &kEnvelope, nullptr, &status, &b);
+  ck_assert_int_eq(r0.outstanding_edges, 1);
+  ck_assert_int_eq(lite_cancel_recv(a), 1);
+  ck_assert(r0.outstanding);
+  ck_assert_int_eq(lite_cancel_recv(b), 1);
+  ck_assert(!r0.outstanding);
+  ck_assert_int_eq(lite_isend(big.data(), big.size(), 1, &kEnvelope, 0, nullptr, &send), LITE_PENDING);
+  ck_assert(r0.outstanding);
+}
+END_TEST
+
+// ---- active messages ----
+
+START_TEST(active_messages_of_every_shape_arrive_whole_and_in_order) {
+  for (const Cut& cut : kCuts) {
+    for (bool lazy : {false, true}) {
+      DeviceOptions o = usual();
+      o.short_max = cut.short_max;
+      o.eager_max = cut.eager_max;
+      auto w = make_world(2, o, 5);
+      w->lazy = lazy;
+      deliver_to_list(*w);
+      std::vector<std::vector<std::uint8_t>> headers, datas;
+      std::set<lite_request*> pending;
+      for (std::size_t header : {std::size_t{0}, std::size_t{1}, std::size_t{100}, std::size_t{4096}})
+        for (std::size_t data : kSizes) {
+          headers.push_back(pattern(header, static_cast<unsigned>(headers.size())));
+          datas.push_back(pattern(data, static_cast<unsigned>(headers.size())));
+        }
+      for (std::size_t i = 0; i < headers.size(); ++i) {
+        w->as(0);
+        lite_request* r = nullptr;
+        const int sent = lite_am_isend(1, static_cast<std::uint32_t>(i), headers[i].data(), headers[i].size(), datas[i].data(), datas[i].size(),
+                                       nullptr, &r);
+        ck_assert_int_ge(sent, 0);
+        if (datas[i].empty()) ck_assert_int_eq(sent, LITE_OK);
+        if (sent == LITE_PENDING) pending.insert(r);
+        if (i % 3 == 0) w->handler(1);
+        ck_assert(g_delivered.empty());  // never in the handler
+      }
+      w->settle();
+      ck_assert_uint_eq(g_delivered.size(), headers.size());
+      for (std::size_t i = 0; i < headers.size(); ++i) {
+        ck_assert_uint_eq(g_delivered[i].handler, i);
+        ck_assert_int_eq(g_delivered[i].peer, 0);
+        ck_assert_msg(g_delivered[i].header == headers[i] && g_delivered[i].data == datas[i], "%s, message %zu", cut.name, i);
+      }
+      w->as(0);
+      while (lite_request* r = lite_next_completion()) {
+        ck_assert_uint_eq(pending.erase(r), 1);
+        lite_request_free(r);
+      }
+      ck_assert(pending.empty());
+      w->settle();
+      check_clean(*w);
+    }
+  }
+}
+END_TEST
+
+START_TEST(active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 1;  // the floor
+  auto w = make_world(2, o);
+  deliver_to_list(*w);
+  constexpr int kCount = 1000;
+  std::vector<std::vector<std::uint8_t>> datas;
+  for (int i = 0; i < kCount; ++i) datas.push_back(pattern(i % 5 == 0 ? 3000 : 0, static_cast<unsigned>(i)));
+  int pending = 0;
+  for (int i = 0; i < kCount; ++i) {
+    w->as(0);
+    lite_request* r;
+    int header = i;  // copied: it changes at once
+    const auto& data = datas[static_cast<std::size_t>(i)];
+    const int sent = lite_am_isend(1, 4, &header, sizeof header, data.data(), data.size(), nullptr, &r);
+    header = -1;
+    ck_assert_int_ge(sent, 0);
+    if (data.empty()) ck_assert_int_eq(sent, LITE_OK);
+    pending += sent;
+    w->handler(1);
+  }
+  ck_assert_uint_le(device(*w, 1).blocks().bytes_in_use(), device(*w, 1).window());
+  ck_assert_uint_gt(counters(*w, 0).credit_stalls, 0);
+  w->settle();
+  ck_assert_uint_eq(g_delivered.size(), kCount);
+  for (int i = 0; i < kCount; ++i) {
+    int header;
+    std::memcpy(&header, g_delivered[static_cast<std::size_t>(i)].header.data(), sizeof header);
+    ck_assert_int_eq(header, i);
+    ck_assert(g_delivered[static_cast<std::size_t>(i)].data == datas[static_cast<std::size_t>(i)]);
+  }
+  w->as(0);
+  while (lite_request* r = lite_next_completion()) {
+    --pending;
+    lite_request_free(r);
+  }
+  ck_assert_int_eq(pending, 0);
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(backlog_of_active_messages_does_not_stall_point_to_point) {
+  auto w = make_world(2, usual());
+  deliver_to_list(*w);
+  std::vector<std::uint8_t> data(4000);
+  lite_request *r, *receive, *send = nullptr;
+  for (int i = 0; i < 2000; ++i) {
+    w->as(0);
+    lite_am_isend(1, 1, &i, sizeof i, data.data(), data.size(), nullptr, &r);
+    w->handler(1);
+  }
+  const auto message = pattern(kEager, 1);
+  std::vector<std::uint8_t> into(kEager);
+  lite_status status;
+  w->as(1);
+  lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive);
+  w->as(0);
+  lite_isend(message.data(), message.size(), 1, &kEnvelope, 0, nullptr, &send);
+  for (int i = 0; i < 10; ++i) w->handler(i % 2);
+  ck_assert(g_delivered.empty());
+  ck_assert_int_eq(completed(*w, 1, receive).error, LITE_OK);
+  ck_assert(into == message);
+}
+END_TEST
+
+START_TEST(active_message_to_oneself_is_delivered_by_progress_not_by_the_call) {
+  auto w = make_world(1, usual());
+  deliver_to_list(*w);
+  const auto data = pattern(300000, 1);
+  lite_request* r;
+  w->as(0);
+  ck_assert_int_eq(lite_am_isend(0, 3, "abc", 3, data.data(), data.size(), nullptr, &r), LITE_OK);
+  ck_assert(g_delivered.empty());
+  lite_progress();
+  ck_assert_uint_eq(g_delivered.size(), 1);
+  ck_assert(g_delivered[0].data == data && g_delivered[0].handler == 3 && g_delivered[0].peer == 0);
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered) {
+  auto w = make_world(2, usual());
+  deliver_to_list(*w);
+  std::vector<std::uint8_t> big(kEager + 1), eager(kEager);
+  lite_request* r;
+  w->hold_bulk = true;
+  w->as(1);
+  lite_am_isend(0, 1, "a", 1, nullptr, 0, nullptr, &r);
+  lite_am_isend(0, 2, "b", 1, eager.data(), eager.size(), nullptr, &r);
+  lite_am_isend(0, 3, "c", 1, big.data(), big.size(), nullptr, &r);
+  for (int i = 0; i < 4; ++i) w->handler(0);
+  // and ours that wait for credit
+  w->as(0);
+  int pending = 0;
+  for (int i = 0; i < 2000; ++i) pending += lite_am_isend(1, 1, big.data(), 64, big.data(), 512, nullptr, &r) == LITE_PENDING;
+  ck_assert_int_gt(pending, 0);
+  w->lose(0, 1, EPIPE);
+  w->as(0);
+  lite_progress();
+  ck_assert_uint_eq(g_delivered.size(), 1);
+  ck_assert_uint_eq(g_delivered[0].handler, 1);
+  while (lite_request* done = lite_next_completion()) {
+    --pending;
+    lite_request_free(done);
+  }
+  ck_assert_int_eq(pending, 0);
+  ck_assert_uint_eq(device(*w, 0).messages_used(), 0);
+  ck_assert_uint_eq(device(*w, 0).requests_used(), 0);
+  ck_assert_uint_eq(device(*w, 0).blocks().bytes_in_use(), 0);
+}
+END_TEST
+
+// ---- everything at once ----
+
+namespace {
+
+struct Sent {
+  std::vector<std::uint8_t> data;
+  lite_request* request = nullptr;
+};
+struct Received {
+  std::vector<std::uint8_t> into;
+  std::size_t room = 0;
+  lite_request* request = nullptr;
+  lite_message* message = nullptr;
+  lite_status status{};
+  std::uint64_t posted = 0;
+  std::uint32_t context = 0;
+  bool done = false;
+};
+using Stream = std::tuple<int, int, std::uint32_t, std::int32_t>;  // from, to, context, tag
+
+struct Soak {
+  std::map<Stream, std::vector<std::shared_ptr<Sent>>> sent;
+  std::vector<std::vector<std::shared_ptr<Received>>> received;
+  std::vector<std::map<std::pair<int, int>, int>> am_next;
+  std::map<std::pair<int, int>, int> am_sent;
+  std::size_t total = 0;
+  int replies = 0;
+};
+Soak* g_soak = nullptr;
+
+struct SoakHeader {
+  int from, to, sequence;
+  std::uint32_t bytes;
+};
+
+void soak_am(World& w, int from, int to, std::size_t bytes, std::vector<std::shared_ptr<Sent>>& kept) {
+  const int sequence = g_soak->am_sent[{from, to}]++;
+  auto s = std::make_shared<Sent>();
+  s->data = pattern(bytes, static_cast<unsigned>(sequence));
+  const SoakHeader header{from, to, sequence, static_cast<std::uint32_t>(bytes)};
+  w.as(from);
+  const int sent = lite_am_isend(to, 9, &header, sizeof header, s->data.data(), bytes, nullptr, &s->request);
+  ck_assert_int_ge(sent, 0);
+  kept.push_back(s);
+}
+
+std::vector<std::shared_ptr<Sent>> g_kept;
+
+void soak_callback(int peer, std::uint32_t, const void* header, std::size_t header_bytes, const void* data, std::size_t data_bytes, void*) {
+  SoakHeader h;
+  ck_assert_uint_eq(header_bytes, sizeof h);
+  std::memcpy(&h, header, sizeof h);
+  World& w = fake::world();
+  ck_assert_int_eq(h.from, peer);
+  ck_assert_int_eq(h.to, w.current);
+  ck_assert_int_eq(h.sequence, (g_soak->am_next[0][{h.from, h.to}]++));
+  ck_assert_uint_eq(data_bytes, h.bytes);
+  const auto expected = pattern(data_bytes, static_cast<unsigned>(h.sequence));
+  ck_assert(data_bytes == 0 || std::memcmp(data, expected.data(), data_bytes) == 0);
+  if (w.random() % 4 == 0 && g_soak->replies > 0) {  // a callback may send
+    --g_soak->replies;
+    soak_am(w, w.current, peer, w.random() % 2000, g_kept);
+  }
+}
+
+std::size_t random_size(World& w) {
+  switch (w.random() % 8) {
+    case 0: return 0;
+    case 1: return 20000 + w.random() % 60000;
+    case 2: return w.random() % 6000;
+    default: return w.random() % 600;
+  }
+}
+
+void drain_completions(World& w, int rank) {
+  w.as(rank);
+  while (lite_request* r = lite_next_completion()) {
+    if (!lite_request_is_send(r)) {
+      auto* receive = static_cast<Received*>(lite_request_cookie(r));
+      ck_assert(!receive->done);
+      receive->done = true;
+      lite_request_status(r, &receive->status);
+    } else {
+      lite_status status;
+      lite_request_status(r, &status);
+      ck_assert_int_eq(status.error, LITE_OK);
+      // The buffer is the sender's again: whoever still reads it is found out.
+      if (auto* s = static_cast<Sent*>(lite_request_cookie(r))) s->request = nullptr;
+    }
+    lite_request_free(r);
+  }
+}
+
+void soak(unsigned seed, const DeviceOptions& options) {
+  constexpr int kRanks = 3;
+  auto w = make_world(kRanks, options, seed);
+  w->lazy = seed % 4 != 0;
+  Soak s;
+  s.received.resize(kRanks);
+  s.am_next.resize(1);
+  s.replies = 50;
+  g_soak = &s;
+  g_kept.clear();
+  for (int i = 0; i < kRanks; ++i) {
+    w->as(i);
+    lite_am_set_callback(soak_callback, nullptr);
+  }
+  std::uint64_t clock = 0;
+  std::vector<std::size_t> sent_to(kRanks, 0);
+
+  auto post = [&](int rank, bool all_wild) {
+    auto r = std::make_shared<Received>();
+    r->room = all_wild ? 100000 : random_size(*w) * 2;
+    r->into.assign(r->room, 0xee);
+    r->posted = ++clock;
+    const int from = static_cast<int>(w->random() % kRanks);
+    lite_envelope e = {static_cast<std::uint32_t>(w->random() % 2), from, static_cast<std::int32_t>(w->random() % 3)};
+    int peer = from;
+    if (all_wild || w->random() % 4 == 0) {
+      e.source = LITE_ANY_SOURCE;
+      peer = -1;
+    }
+    if (all_wild || w->random() % 4 == 0) e.tag = LITE_ANY_TAG;
+    if (all_wild) e.context = static_cast<std::uint32_t>(w->random() % 2);
+    r->context = e.context;
+    w->as(rank);
+    if (w->random() % 5 == 0 || all_wild) {
+      if (lite_improbe(peer, &e, &r->status, &r->message) == 0) return false;
+      r->room = r->status.bytes / (all_wild ? 1 : 1 + w->random() % 2);
+      r->into.assign(r->room, 0xee);
+      w->handler(rank);
+      w->as(rank);
+      r->done = lite_imrecv(r->message, r->into.data(), r->room, r.get(), &r->status, &r->request) == LITE_OK;
+    } else {
+      r->done = lite_irecv(r->into.data(), r->room, peer, &e, r.get(), &r->status, &r->request) == LITE_OK;
+    }
+    s.received[static_cast<std::size_t>(rank)].push_back(r);
+    return true;
+  };
+
+  for (int step = 0; step < 1500; ++step) {
+    const int rank = static_cast<int>(w->random() % kRanks);
+    const unsigned what = w->random() % 100;
+    if (what < 35) {
+      const int to = static_cast<int>(w->random() % kRanks);
+      auto m = std::make_shared<Sent>();
+      m->data = pattern(random_size(*w), step);
+      const lite_envelope e = {static_cast<std::uint32_t>(w->random() % 2), rank, static_cast<std::int32_t>(w->random() % 3)};
+      w->as(rank);
+      const int sent = lite_isend(m->data.data(), m->data.size(), to, &e, w->random() % 6 == 0 ? LITE_SEND_SYNC : 0, m.get(), &m->request);
+      ck_assert_int_ge(sent, 0);
+      s.sent[{rank, to, e.context, e.tag}].push_back(m);
+      ++sent_to[static_cast<std::size_t>(to)];
+      ++s.total;
+    } else if (what < 65) {
+      post(rank, false);
+    } else if (what < 75) {
+      soak_am(*w, rank, static_cast<int>(w->random() % kRanks), random_size(*w), g_kept);
+    } else if (what < 78) {
+      auto& mine = s.received[static_cast<std::size_t>(rank)];
+      if (!mine.empty()) {
+        const std::size_t at = w->random() % mine.size();
+        w->as(rank);
+        drain_completions(*w, rank);
+        if (!mine[at]->done && mine[at]->request != nullptr && lite_cancel_recv(mine[at]->request) == 1)
+          mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(at));
+      }
+    } else if (what < 90) {
+      w->ranks[static_cast<std::size_t>(rank)]->headroom = w->random() % 4 != 0;
+      w->handler(rank);
+    } else {
+      w->as(rank);
+      lite_progress();
+      drain_completions(*w, rank);
+    }
+  }
+  for (auto& r : w->ranks) r->headroom = true;
+
+  // The end: what was posted and never matched is withdrawn, what was never received is received.
+  w->settle();
+  for (int rank = 0; rank < kRanks; ++rank) {
+    drain_completions(*w, rank);
+    auto& mine = s.received[static_cast<std::size_t>(rank)];
+    for (std::size_t i = mine.size(); i-- > 0;)
+      if (!mine[i]->done && lite_cancel_recv(mine[i]->request) == 1) mine.erase(mine.begin() + static_cast<std::ptrdiff_t>(i));
+    ck_assert_uint_le(mine.size(), sent_to[static_cast<std::size_t>(rank)]);
+  }
+  for (int round = 0; round < 3000; ++round) {
+    bool missing = false;
+    for (int rank = 0; rank < kRanks; ++rank) {
+      if (s.received[static_cast<std::size_t>(rank)].size() < sent_to[static_cast<std::size_t>(rank)]) {
+        missing = true;
+        post(rank, true);
+      }
+      w->as(rank);
+      lite_progress();
+      drain_completions(*w, rank);
+    }
+    if (!missing) break;
+  }
+  w->settle();
+  for (int rank = 0; rank < kRanks; ++rank) drain_completions(*w, rank);
+
+  // Messages of one stream, in the order of sending, belong to its receives in the order of posting.
+  std::map<Stream, std::vector<std::shared_ptr<Received>>> got;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    auto& mine = s.received[static_cast<std::size_t>(rank)];
+    ck_assert_msg(mine.size() == sent_to[static_cast<std::size_t>(rank)], "LITE_TEST_SEED=%u: rank %d received %zu of %zu", seed, rank,
+                  mine.size(), sent_to[static_cast<std::size_t>(rank)]);
+    std::sort(mine.begin(), mine.end(), [](const auto& a, const auto& b) { return a->posted < b->posted; });
+    for (const auto& r : mine) {
+      ck_assert_msg(r->done, "LITE_TEST_SEED=%u: a receive at rank %d never completes", seed, rank);
+      ck_assert_int_eq(r->status.peer, r->status.source);
+      got[{r->status.source, rank, r->context, r->status.tag}].push_back(r);
+    }
+  }
+  std::size_t checked = 0;
+  for (auto& [stream, receives] : got) {
+    const auto& [from, to, context, tag] = stream;
+    const auto& messages = s.sent[stream];
+    ck_assert_msg(receives.size() == messages.size(), "LITE_TEST_SEED=%u: from %d to %d tag %d: %zu of %zu", seed, from, to, tag,
+                  receives.size(), messages.size());
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      const auto& data = messages[i]->data;
+      const Received& r = *receives[i];
+      const std::size_t n = std::min(data.size(), r.room);
+      const bool right = r.status.bytes == n && (r.status.error == LITE_ERR_TRUNCATE) == (data.size() > r.room) &&
+                         (n == 0 || std::memcmp(r.into.data(), data.data(), n) == 0);
+      ck_assert_msg(right, "LITE_TEST_SEED=%u: from %d to %d context %u tag %d: message %zu is not what receive %zu got", seed, from, to,
+                    context, tag, i, i);
+      ++checked;
+    }
+  }
+  ck_assert_uint_eq(checked, s.total);
+  for (const auto& [pair, count] : s.am_sent) ck_assert_msg(s.am_next[0][pair] == count, "LITE_TEST_SEED=%u: active messages are missing", seed);
+  check_clean(*w);
+  g_kept.clear();
+  g_soak = nullptr;
+}
+
+}  // namespace
+
+START_TEST(random_exchange_of_three_ranks_delivers_everything_in_order) {
+  const char* given = std::getenv("LITE_TEST_SEED");
+  const unsigned first = given != nullptr ? static_cast<unsigned>(std::atoi(given)) : 1;
+  const unsigned last = given != nullptr ? first : 60;
+  for (unsigned seed = first; seed <= last; ++seed) {
+    DeviceOptions o = usual();
+    const Cut& cut = kCuts[seed % 5];
+    o.short_max = cut.short_max;
+    o.eager_max = cut.eager_max;
+    const std::uint64_t credits[] = {1, 100000, 1 << 20};
+    o.credits_bytes = credits[seed % 3];
+    soak(seed, o);
+  }
+}
+END_TEST
+
+int main() {
+  Suite* suite = suite_create("device");
+  TCase* tests = tcase_create("device");
+  tcase_set_timeout(tests, 300);
+  tcase_add_test(tests, every_size_arrives_by_every_cutoff_expected_and_unexpected);
+  tcase_add_test(tests, cutoffs_choose_what_the_counters_show);
+  tcase_add_test(tests, message_longer_than_the_receive_is_truncated_by_every_protocol);
+  tcase_add_test(tests, rendezvous_handshake_needs_only_handlers);
+  tcase_add_test(tests, matched_eager_message_goes_straight_into_the_users_buffer);
+  tcase_add_test(tests, receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival);
+  tcase_add_test(tests, handler_without_blocks_defers_and_keeps_channel_order);
+  tcase_add_test(tests, huge_eager_message_in_the_handler_waits_for_ordinary_context);
+  tcase_add_test(tests, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous);
+  tcase_add_test(tests, credit_comes_back_from_a_receiver_that_only_receives);
+  tcase_add_test(tests, probe_reports_without_taking);
+  tcase_add_test(tests, detached_message_is_hidden_and_received_by_imrecv_in_every_state);
+  tcase_add_test(tests, cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled);
+  tcase_add_test(tests, self_send_of_every_size_posted_and_unexpected);
+  tcase_add_test(tests, self_sends_without_receive_are_bounded_by_pinning);
+  tcase_add_test(tests, lost_peer_fails_everything_on_it_and_nothing_else);
+  tcase_add_test(tests, message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not);
+  tcase_add_test(tests, broken_packets_give_the_peer_up_and_fail_its_requests);
+  tcase_add_test(tests, bad_arguments_are_refused_by_name);
+  tcase_add_test(tests, outstanding_follows_pending_requests_by_its_edges);
+  tcase_add_test(tests, active_messages_of_every_shape_arrive_whole_and_in_order);
+  tcase_add_test(tests, active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order);
+  tcase_add_test(tests, backlog_of_active_messages_does_not_stall_point_to_point);
+  tcase_add_test(tests, active_message_to_oneself_is_delivered_by_progress_not_by_the_call);
+  tcase_add_test(tests, active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered);
+  tcase_add_test(tests, random_exchange_of_three_ranks_delivers_everything_in_order);
+  suite_add_tcase(suite, tests);
+  SRunner* runner = srunner_create(suite);
+  srunner_run_all(runner, CK_NORMAL);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,102 @@
+// channel.h without an engine: several ranks in one process, frames in memory, delivery in seeded pieces.
+// Keeps the engine's habits that the device must bear: one stream per pair that stops at a channel frame without a posted buffer (parked) and
+// at a control packet that is not taken; completions inside polls and inside posting calls; sends complete late; control overtakes queued bulk.
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "ch_lite/channel.h"
+#include "ch_lite/device.h"
+#include "mplite/counters.h"
+#include "mplite/gate.h"
+
+namespace fake {
+
+enum class Kind { kControl, kChannel, kTransfer };
+
+struct Frame {
+  Kind kind;
+  std::uint64_t id = 0;  // of a transfer
+  std::vector<std::uint8_t> data;
+  MPID_ChannelId op = 0;  // the receive that it is arriving into: begun, not ended
+};
+
+struct Op {
+  Kind kind;
+  bool receive;
+  int peer;
+  std::uint8_t* buffer;
+  std::uint64_t size;
+  std::uint64_t transfer = 0;  // a send's
+  bool done = false;
+  std::int64_t result = 0;
+  void (*on_complete)(void*, std::int64_t) = nullptr;
+  void* arg = nullptr;
+};
+
+// One rank's channel.
+struct Rank {
+  mplite::Gate gate;
+  mplite::Counters counters;
+  std::map<MPID_ChannelId, Op> ops;
+  std::uint64_t next_id = 1;
+  std::map<int, std::deque<MPID_ChannelId>> posted;    // channel receives by source
+  std::map<int, std::deque<MPID_ChannelId>> bulk_out;  // queued bulk by destination
+  struct Ready {
+    int from;
+    std::vector<std::uint8_t> data;
+  };
+  std::deque<Ready> ready;
+  std::map<int, int> error;  // peers given up
+  void (*progress)(void*) = nullptr;
+  void* progress_arg = nullptr;
+  void (*lost)(void*, int, int) = nullptr;
+  void* lost_arg = nullptr;
+  bool in_handler = false;
+  bool headroom = true;
+  bool outstanding = false;
+  int outstanding_edges = 0;
+  int holds = 0;
+  int waits = 0;
+};
+
+class World {
+ public:
+  World(int size, unsigned seed);
+  ~World();
+
+  // Everything by this rank from here on: the channel's calls and the C API's.
+  void as(int rank);
+  int size() const { return static_cast<int>(ranks.size()); }
+  void make_device(int rank, const ch_lite::DeviceOptions& options);
+  // Progress in the signal handler's place: no allocation allowed to the device.
+  void handler(int rank);
+  // Ordinary progress of all ranks, many times: until nothing moves.
+  void settle();
+  // rank learns that peer is gone, now.
+  void lose(int rank, int peer, int error);
+  // Puts a control packet on the wire as if `from` had sent it.
+  void forge(int from, int to, const void* packet, std::size_t bytes);
+
+  std::vector<std::unique_ptr<Rank>> ranks;
+  std::vector<std::unique_ptr<ch_lite::Device>> devices;
+  std::map<std::pair<int, int>, std::deque<Frame>> wire;  // (from, to)
+  std::mt19937 random;
+  bool lazy = false;       // move little per poll, complete sends late, split arrivals
+  bool hold_bulk = false;  // queued bulk does not leave
+  std::uint64_t moved = 0;
+  int current = -1;
+  struct Reported {
+    int code, peer, error;
+    const char* what;
+  };
+  std::vector<Reported> reports;
+};
+
+World& world();
+
+}  // namespace fake

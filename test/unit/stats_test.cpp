@@ -1,0 +1,65 @@
+// stats.h: one line that has every counter once, the important ones first.
+#include "mplite/stats.h"
+
+#include <cstdio>
+#include <cstring>
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr std::size_t kCounters = sizeof(Counters) / sizeof(std::uint64_t);
+
+// Counter i has the value first + i * step, in the order of the struct.
+Counters numbered(std::uint64_t first, std::uint64_t step) {
+  Counters c;
+  std::uint64_t words[kCounters];
+  for (std::size_t i = 0; i < kCounters; ++i) words[i] = first + i * step;
+  std::memcpy(static_cast<void*>(&c), words, sizeof c);
+  return c;
+}
+
+START_TEST(line_begins_with_what_users_are_promised) {
+  Counters c;
+  c.short_msgs = 1, c.short_bytes = 2, c.eager_msgs = 3, c.eager_bytes = 4, c.rndv_msgs = 5, c.rndv_bytes = 6, c.am_msgs = 7, c.am_bytes = 8;
+  c.self_msgs = 9, c.unexpected = 10, c.unexpected_bytes = 11, c.signals = 12, c.reads = 13, c.connections = 14, c.credit_stalls = 15;
+  char text[kStatsBytes];
+  const char start[] =
+      "lite-stats rank=3 controller=sigio short_msgs=1 short_bytes=2 eager_msgs=3 eager_bytes=4 rndv_msgs=5 rndv_bytes=6 am_msgs=7 am_bytes=8 "
+      "self_msgs=9 unexpected=10 unexpected_bytes=11 signals=12 syscalls=13 connections=14 credit_stalls=15 ";
+  const std::size_t length = format_stats(c, 3, "sigio", text);
+  ck_assert_msg(std::strncmp(text, start, std::strlen(start)) == 0, "%s", text);
+  ck_assert_uint_eq(length, std::strlen(text));
+}
+END_TEST
+
+START_TEST(every_counter_appears_exactly_once) {
+  char text[kStatsBytes];
+  format_stats(numbered(1001, 1), 0, "sync", text);
+  for (std::size_t i = 0; i < kCounters; ++i) {
+    char value[32];
+    std::snprintf(value, sizeof value, "=%zu", 1001 + i);
+    const char* at = std::strstr(text, value);
+    ck_assert_msg(at != nullptr, "counter %zu is missing: %s", i, text);
+    ck_assert_msg(std::strstr(at + 1, value) == nullptr, "counter %zu twice: %s", i, text);
+  }
+}
+END_TEST
+
+START_TEST(it_is_one_line_also_with_the_largest_numbers) {
+  char text[kStatsBytes];
+  const std::size_t length = format_stats(numbered(UINT64_MAX, 0), 2147483647, "a controller with a very long name", text);
+  ck_assert_uint_lt(length, sizeof text);
+  ck_assert_uint_eq(length, std::strlen(text));
+  ck_assert_ptr_eq(std::strchr(text, '\n'), text + length - 1);
+  ck_assert_ptr_nonnull(std::strstr(text, "short_msgs=18446744073709551615 "));
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  return run_tests("stats", {line_begins_with_what_users_are_promised, every_counter_appears_exactly_once, it_is_one_line_also_with_the_largest_numbers});
+}

@@ -1,0 +1,80 @@
+// wait.h: when a waiting rank polls, yields and sleeps.
+#include "mplite/wait.h"
+
+#include "mplite/knobs.h"
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr std::int64_t kUs = 1000;
+
+START_TEST(time_before_sleep_grows_with_the_ranks_per_core) {
+  const struct {
+    int cores, ranks;
+    std::int64_t sleep_after_us;
+  } table[] = {{2, 1, 200}, {2, 2, 200}, {2, 3, 400}, {2, 4, 400}, {2, 8, 800}, {64, 64, 200}, {64, 65, 400}, {1, 1000, 200'000}, {0, 0, 200}};
+  for (const auto& row : table) ck_assert_int_eq(choose_wait_policy(row.cores, row.ranks, kSpinAuto, false).sleep_after_ns, row.sleep_after_us * kUs);
+}
+END_TEST
+
+START_TEST(knob_overrules_the_time_before_sleep) {
+  ck_assert_int_eq(choose_wait_policy(2, 8, 0, false).sleep_after_ns, 0);
+  ck_assert_int_eq(choose_wait_policy(2, 8, 50 * kUs, false).sleep_after_ns, 50 * kUs);
+  ck_assert_int_lt(choose_wait_policy(2, 8, kSpinForever, false).sleep_after_ns, 0);
+}
+END_TEST
+
+START_TEST(core_is_given_away_from_the_first_poll_when_all_are_taken) {
+  ck_assert_int_eq(decide(choose_wait_policy(2, 2, kSpinAuto, false), 0).kind, WaitStep::kYield);
+  ck_assert_int_eq(decide(choose_wait_policy(2, 4, kSpinAuto, false), 0).kind, WaitStep::kYield);
+}
+END_TEST
+
+START_TEST(spare_core_is_polled_on_for_a_moment) {
+  const WaitPolicy policy = choose_wait_policy(4, 2, kSpinAuto, false);
+  ck_assert_int_eq(decide(policy, 0).kind, WaitStep::kPoll);
+  ck_assert_int_eq(decide(policy, 9 * kUs).kind, WaitStep::kPoll);
+  ck_assert_int_eq(decide(policy, 10 * kUs).kind, WaitStep::kYield);
+}
+END_TEST
+
+START_TEST(sleep_begins_at_the_limit_and_grows_to_the_maximum) {
+  const WaitPolicy policy = choose_wait_policy(2, 2, kSpinAuto, false);
+  ck_assert_int_eq(decide(policy, 200 * kUs - 1).kind, WaitStep::kYield);
+  WaitStep step = decide(policy, 200 * kUs);
+  ck_assert_int_eq(step.kind, WaitStep::kSleep);
+  ck_assert_int_eq(step.timeout_ns, 50 * kUs);
+  ck_assert_int_eq(decide(policy, 8000 * kUs).timeout_ns, 1000 * kUs);
+  ck_assert_int_eq(decide(policy, INT64_MAX).timeout_ns, 100'000 * kUs);
+}
+END_TEST
+
+START_TEST(sleep_stays_short_when_shared_memory_brings_news) {
+  const WaitPolicy policy = choose_wait_policy(2, 2, kSpinAuto, true);
+  ck_assert_int_eq(decide(policy, 60'000'000 * kUs).timeout_ns, 1000 * kUs);
+}
+END_TEST
+
+START_TEST(spin_forever_never_sleeps) {
+  const WaitPolicy policy = choose_wait_policy(2, 8, kSpinForever, false);
+  ck_assert_int_eq(decide(policy, INT64_MAX).kind, WaitStep::kYield);
+}
+END_TEST
+
+START_TEST(spin_zero_sleeps_at_once_even_with_spare_cores) {
+  const WaitStep step = decide(choose_wait_policy(8, 1, 0, false), 0);
+  ck_assert_int_eq(step.kind, WaitStep::kSleep);
+  ck_assert_int_gt(step.timeout_ns, 0);
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  return run_tests("wait", {time_before_sleep_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
+                            core_is_given_away_from_the_first_poll_when_all_are_taken, spare_core_is_polled_on_for_a_moment,
+                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleep_stays_short_when_shared_memory_brings_news, spin_forever_never_sleeps,
+                            spin_zero_sleeps_at_once_even_with_spare_cores});
+}

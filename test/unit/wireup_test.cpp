@@ -1,0 +1,453 @@
+// wireup.h: which interface is taken, the listener, and the address table with its secret.
+#include "mplite/wireup.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <sodium.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "mplite/engine.h"
+#include "mplite/net_posix.h"
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr unsigned kUp = IFF_UP | IFF_RUNNING;
+
+sockaddr_storage address_of(const char* text, std::uint32_t scope = 0) {
+  sockaddr_storage address = {};
+  auto* in = reinterpret_cast<sockaddr_in*>(&address);
+  auto* in6 = reinterpret_cast<sockaddr_in6*>(&address);
+  if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
+    in->sin_family = AF_INET;
+  } else {
+    if (inet_pton(AF_INET6, text, &in6->sin6_addr) != 1) std::abort();  // also called before main, where Check cannot report
+    in6->sin6_family = AF_INET6;
+    in6->sin6_scope_id = scope;
+  }
+  return address;
+}
+
+Candidate candidate(const char* name, const char* address, unsigned flags = kUp, std::uint32_t scope = 0) {
+  Candidate c;
+  std::snprintf(c.name, sizeof c.name, "%s", name);
+  c.flags = flags;
+  c.address = address_of(address, scope);
+  return c;
+}
+
+const Candidate kLo = candidate("lo", "127.0.0.1", kUp | IFF_LOOPBACK);
+const Candidate kLo6 = candidate("lo", "::1", kUp | IFF_LOOPBACK);
+const Candidate kDocker = candidate("docker0", "172.17.0.1");
+const Candidate kEth = candidate("eth0", "10.0.0.2");
+const Candidate kEth6 = candidate("eth0", "2001:db8::2");
+const Candidate kEthLink = candidate("eth0", "fe80::2", kUp, 2);
+const Candidate kIb = candidate("ib0", "10.8.0.2");
+const Candidate kVpn = candidate("tun0", "10.99.0.2", kUp | IFF_POINTOPOINT);
+
+// The address taken, as text; "none" when choose_interface fails. `seen` keeps what it said.
+char g_seen[4096];
+char g_taken[96];
+const char* taken(std::initializer_list<Candidate> list, const char* wanted = nullptr, Family family = Family::kAny) {
+  Candidate array[16];
+  int count = 0;
+  for (const Candidate& c : list) array[count++] = c;
+  IfaceList rules;
+  char why[256];
+  if (wanted != nullptr) ck_assert_msg(parse_iface_list(wanted, rules, why, sizeof why), "%s", why);
+  InterfaceChoice choice;
+  if (!choose_interface(array, count, rules, family, choice, g_seen, sizeof g_seen)) return "none";
+  return format_address(choice.address, g_taken, sizeof g_taken);
+}
+
+START_TEST(first_real_ipv4_interface_is_taken) {
+  ck_assert_str_eq(taken({kLo, kDocker, kEth6, kEth, kIb}), "10.0.0.2");
+  ck_assert_str_eq(taken({kLo, kDocker, kIb, kEth}), "10.8.0.2");
+}
+END_TEST
+
+START_TEST(bridges_of_containers_are_left_out_and_namespace_interfaces_are_not) {
+  for (const char* name : {"docker0", "docker_gwbridge", "virbr0", "br-0123456789ab", "lxcbr0", "cni0", "cni-podman1", "flannel.1"})
+    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "172.17.0.1")}), "127.0.0.1") == 0, "%s was taken", name);
+  for (const char* name : {"veth0", "vethhost12", "br-lan", "br0", "br-0123456789", "eno1", "enp0s3", "ens5"})
+    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "10.0.0.1")}), "10.0.0.1") == 0, "%s was left out: %s", name, g_seen);
+}
+END_TEST
+
+START_TEST(interfaces_that_are_down_or_have_no_carrier_are_left_out) {
+  ck_assert_str_eq(taken({candidate("eth0", "10.0.0.2", 0), kIb}), "10.8.0.2");
+  ck_assert_str_eq(taken({candidate("eth0", "10.0.0.2", IFF_UP), kIb}), "10.8.0.2");
+  ck_assert_ptr_nonnull(std::strstr(g_seen, "eth0 10.0.0.2 (no carrier)"));
+}
+END_TEST
+
+START_TEST(preference_is_ipv4_then_tunnel_then_global_ipv6_then_link_local_then_loopback) {
+  ck_assert_str_eq(taken({kLo6, kLo, kEthLink, kEth6, kVpn, kEth}), "10.0.0.2");
+  ck_assert_str_eq(taken({kLo6, kLo, kEthLink, kEth6, kVpn}), "10.99.0.2");
+  ck_assert_str_eq(taken({kLo6, kLo, kEthLink, kEth6}), "2001:db8::2");
+  ck_assert_str_eq(taken({kLo6, kLo, kEthLink}), "fe80::2%2");
+  ck_assert_str_eq(taken({kLo6, kLo}), "::1");
+  ck_assert_str_eq(taken({kLo, kLo6}), "127.0.0.1");
+  ck_assert_str_eq(taken({candidate("eth1", "169.254.3.4"), kEth6}), "2001:db8::2");
+}
+END_TEST
+
+START_TEST(family_is_respected) {
+  ck_assert_str_eq(taken({kLo, kEth, kEth6, kLo6}, nullptr, Family::kIpv6), "2001:db8::2");
+  ck_assert_str_eq(taken({kLo, kEth6, kEth}, nullptr, Family::kIpv4), "10.0.0.2");
+  ck_assert_str_eq(taken({kLo, kEth, kLo6}, nullptr, Family::kIpv6), "::1");
+  ck_assert_str_eq(taken({kLo, kEth}, nullptr, Family::kIpv6), "none");
+}
+END_TEST
+
+START_TEST(what_the_user_names_is_taken_in_the_users_order) {
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "ib0,eth0"), "10.8.0.2");
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "usb7,eth0,ib0"), "10.0.0.2");
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "10.8.0.0/16"), "10.8.0.2");
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "lo"), "127.0.0.1");
+  ck_assert_str_eq(taken({kLo, kDocker, kEth}, "docker0"), "172.17.0.1");
+  ck_assert_str_eq(taken({kLo, kEth6, kEth}, "eth0"), "10.0.0.2");
+  ck_assert_str_eq(taken({kLo, kEth, kEth6}, "2001:db8::/32"), "2001:db8::2");
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "10.0.0.0/8,^eth0"), "10.8.0.2");
+  ck_assert_str_eq(taken({kLo, candidate("eth0", "10.0.0.2", IFF_UP)}, "eth0"), "10.0.0.2");
+}
+END_TEST
+
+START_TEST(exclusions_alone_keep_the_defaults_for_the_rest) {
+  ck_assert_str_eq(taken({kLo, kEth, kIb}, "^eth0"), "10.8.0.2");
+  ck_assert_str_eq(taken({kLo, kDocker, kEth, kIb}, "^10.0.0.0/16"), "10.8.0.2");
+  ck_assert_str_eq(taken({kLo, kEth}, "^lo,^eth0"), "none");
+}
+END_TEST
+
+START_TEST(failure_tells_what_was_seen_and_why_it_was_left_out) {
+  ck_assert_str_eq(taken({kLo, kDocker, kEth}, "ib0", Family::kIpv4), "none");
+  ck_assert_str_eq(g_seen,
+                   "no network interface can be used with LITE_IFACE=ib0 and LITE_FAMILY=ipv4; seen: lo 127.0.0.1 (not named by LITE_IFACE), "
+                   "docker0 172.17.0.1 (not named by LITE_IFACE), eth0 10.0.0.2 (not named by LITE_IFACE)");
+  ck_assert_str_eq(taken({}), "none");
+  ck_assert_str_eq(g_seen, "no network interface can be used; seen: none");
+}
+END_TEST
+
+START_TEST(success_tells_every_candidate) {
+  ck_assert_str_eq(taken({kLo, kDocker, kEth, kIb}), "10.0.0.2");
+  ck_assert_str_eq(g_seen,
+                   "lo 127.0.0.1 (loopback, taken only when nothing else is there), docker0 172.17.0.1 (a bridge of containers or virtual machines), "
+                   "eth0 10.0.0.2 (chosen), ib0 10.8.0.2 (possible, but not preferred)");
+}
+END_TEST
+
+START_TEST(long_lists_do_not_leave_the_text) {
+  Candidate array[16];
+  for (Candidate& c : array) c = candidate("eth0", "2001:db8:1111:2222:3333:4444:5555:6666");
+  char text[64 + 8];
+  std::memset(text, '#', sizeof text);
+  InterfaceChoice choice;
+  ck_assert(choose_interface(array, 16, IfaceList{}, Family::kAny, choice, text, 64));
+  ck_assert_uint_eq(std::strlen(text), 63);
+  ck_assert_mem_eq(text + 64, "########", 8);
+}
+END_TEST
+
+START_TEST(loopback_of_this_machine_is_listed) {
+  static Candidate list[kCandidatesMax];
+  const int count = list_interfaces(list, kCandidatesMax);
+  ck_assert_int_ge(count, 1);
+  bool found = false;
+  for (int i = 0; i < count; ++i) {
+    char text[96];
+    if (std::strcmp(format_address(list[i].address, text, sizeof text), "127.0.0.1") == 0) found = (list[i].flags & IFF_LOOPBACK) != 0;
+  }
+  ck_assert(found);
+  ck_assert_int_eq(list_interfaces(list, 1), 1);
+}
+END_TEST
+
+InterfaceChoice loopback_choice() {
+  InterfaceChoice choice;
+  std::strcpy(choice.name, "lo");
+  choice.address = address_of("127.0.0.1");
+  return choice;
+}
+
+unsigned port_of(const sockaddr_storage& address) { return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port); }
+
+START_TEST(listener_is_bound_to_the_choice_and_tells_its_port) {
+  PosixNet net;
+  Knobs knobs = default_knobs();
+  InterfaceChoice choice = loopback_choice();
+  char error[512] = "";
+  const int fd = open_listener(net, choice, knobs, error, sizeof error);
+  ck_assert_msg(fd >= 0, "%s", error);
+  ck_assert_uint_gt(port_of(choice.address), 0);
+  sockaddr_storage bound = {};
+  ck_assert_int_eq(net.local_address(fd, bound), 0);
+  ck_assert_mem_eq(&bound, &choice.address, sizeof(sockaddr_in));
+  net.close(fd);
+}
+END_TEST
+
+START_TEST(port_range_is_used_to_the_last_port_and_then_refused) {
+  PosixNet net;
+  Knobs knobs = default_knobs();
+  // A range of three neighbours that are free now: whoever takes one meanwhile makes the search go on.
+  int fds[4];
+  for (unsigned low = 20011; low < 30000; low += 3) {
+    knobs.port_lo = static_cast<std::uint16_t>(low);
+    knobs.port_hi = static_cast<std::uint16_t>(low + 2);
+    int opened = 0;
+    char error[512] = "";
+    unsigned ports = 0;
+    while (opened < 4) {
+      InterfaceChoice choice = loopback_choice();
+      fds[opened] = open_listener(net, choice, knobs, error, sizeof error);
+      if (fds[opened] < 0) break;
+      ck_assert_uint_ge(port_of(choice.address), low);
+      ck_assert_uint_le(port_of(choice.address), low + 2);
+      ports |= 1u << (port_of(choice.address) - low);
+      ++opened;
+    }
+    for (int i = 0; i < opened; ++i) net.close(fds[i]);
+    if (opened < 3) continue;
+    ck_assert_int_eq(opened, 3);
+    ck_assert_uint_eq(ports, 7);
+    ck_assert_int_eq(fds[3], -EADDRINUSE);
+    char sentence[128];
+    std::snprintf(sentence, sizeof sentence, "cannot listen on lo (127.0.0.1): Address already in use; no port of LITE_PORT_RANGE=%u:%u can be had", low, low + 2);
+    ck_assert_str_eq(error, sentence);
+    return;
+  }
+  ck_abort_msg("no three free ports");
+}
+END_TEST
+
+START_TEST(address_that_is_not_ours_is_an_error_and_no_descriptor_stays) {
+  PosixNet net;
+  InterfaceChoice choice = loopback_choice();
+  choice.address = address_of("192.0.2.77");
+  char error[512] = "";
+  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error), -EADDRNOTAVAIL);
+  ck_assert_str_eq(error, "cannot listen on lo (192.0.2.77): Cannot assign requested address");
+  const int next = dup(0);
+  close(next);
+  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error), -EADDRNOTAVAIL);
+  ck_assert_int_eq(dup(0), next);
+}
+END_TEST
+
+// A table of `size` ranks; rank i on host "hI" at 10.0.0.(i+1) port 1000+i, its share filled with i+1.
+struct Table {
+  static constexpr int kMax = 6;
+  AddressBlob blob[kMax];
+  PeerAddress peers[kMax] = {};
+  std::uint8_t secret[kSecretBytes] = {};
+  char error[512] = "";
+  Table() {
+    PosixNet net;
+    for (int i = 0; i < kMax; ++i) {
+      InterfaceChoice choice;
+      char text[32];
+      std::snprintf(text, sizeof text, "10.0.0.%d", i + 1);
+      place(i, text);
+      std::snprintf(text, sizeof text, "h%d", i);
+      std::snprintf(blob[i].host, sizeof blob[i].host, "%s", text);
+      std::memset(blob[i].share, i + 1, sizeof blob[i].share);
+    }
+  }
+  void place(int rank, const char* address, std::uint32_t scope = 0) {
+    PosixNet net;
+    InterfaceChoice choice;
+    choice.address = address_of(address, scope);
+    reinterpret_cast<sockaddr_in*>(&choice.address)->sin_port = htons(static_cast<std::uint16_t>(1000 + rank));
+    AddressBlob made;
+    make_blob(net, choice, made);
+    std::memcpy(made.host, blob[rank].host, sizeof made.host);
+    std::memcpy(made.share, blob[rank].share, sizeof made.share);
+    blob[rank] = made;
+  }
+  bool decode(int size = 3, int rank = 0) { return decode_table(blob, size, rank, peers, secret, error, sizeof error); }
+};
+
+START_TEST(table_gives_every_ranks_address_and_host) {
+  Table t;
+  t.place(1, "2001:db8::9");
+  ck_assert_msg(t.decode(), "%s", t.error);
+  char text[96];
+  ck_assert_str_eq(format_address(t.peers[0].address, text, sizeof text), "10.0.0.1 port 1000");
+  ck_assert_str_eq(format_address(t.peers[1].address, text, sizeof text), "2001:db8::9 port 1001");
+  ck_assert_str_eq(format_address(t.peers[2].address, text, sizeof text), "10.0.0.3 port 1002");
+  ck_assert_str_eq(t.peers[2].host, "h2");
+}
+END_TEST
+
+START_TEST(table_may_lie_at_any_address) {
+  Table t;
+  ck_assert(t.decode());
+  std::uint8_t expected[kSecretBytes];
+  std::memcpy(expected, t.secret, sizeof expected);
+  static char shifted[3 * kAddressBlobBytes + 1];
+  std::memcpy(shifted + 1, t.blob, 3 * kAddressBlobBytes);
+  ck_assert(decode_table(shifted + 1, 3, 0, t.peers, t.secret, t.error, sizeof t.error));
+  ck_assert_mem_eq(t.secret, expected, sizeof expected);
+}
+END_TEST
+
+START_TEST(secret_is_the_keyed_hash_of_all_shares_in_rank_order) {
+  Table t;
+  ck_assert(t.decode());
+  std::uint8_t shares[3 * 32], expected[32];
+  for (int i = 0; i < 3; ++i) std::memset(shares + 32 * i, i + 1, 32);
+  const char label[] = "ch_lite job secret, version 1";
+  ck_assert_int_eq(crypto_generichash(expected, 32, shares, sizeof shares, reinterpret_cast<const unsigned char*>(label), sizeof label), 0);
+  ck_assert_mem_eq(t.secret, expected, 32);
+}
+END_TEST
+
+START_TEST(secret_is_one_for_all_ranks_and_changes_with_any_share_order_or_size) {
+  Table t;
+  std::uint8_t first[kSecretBytes];
+  ck_assert(t.decode(3, 0));
+  std::memcpy(first, t.secret, sizeof first);
+  ck_assert(t.decode(3, 2));
+  ck_assert_mem_eq(t.secret, first, sizeof first);
+  ck_assert(t.decode(4, 0));
+  ck_assert_mem_ne(t.secret, first, sizeof first);
+  for (int i = 0; i < 3; ++i) {
+    Table other;
+    other.blob[i].share[31] ^= 1;
+    ck_assert(other.decode());
+    ck_assert_mem_ne(other.secret, first, sizeof first);
+  }
+  Table swapped;
+  std::memset(swapped.blob[0].share, 2, 32);
+  std::memset(swapped.blob[1].share, 1, 32);
+  ck_assert(swapped.decode());
+  ck_assert_mem_ne(swapped.secret, first, sizeof first);
+}
+END_TEST
+
+START_TEST(shares_are_random) {
+  PosixNet net;
+  AddressBlob a, b;
+  make_blob(net, loopback_choice(), a);
+  make_blob(net, loopback_choice(), b);
+  ck_assert_mem_ne(a.share, b.share, sizeof a.share);
+  ck_assert_uint_eq(a.pid, static_cast<unsigned>(getpid()));
+}
+END_TEST
+
+START_TEST(a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone) {
+  const struct {
+    void (*spoil)(AddressBlob& blob);
+    const char* sentence;
+  } table[] = {
+      {[](AddressBlob& b) { std::memset(&b, 0, sizeof b); }, "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
+      {[](AddressBlob& b) { b.magic ^= 1; }, "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
+      {[](AddressBlob& b) { ++b.version; }, "the address of rank 2 is of another version of ch_lite"},
+      {[](AddressBlob& b) { b.family = 5; }, "the address of rank 2 has an unknown address family"},
+      {[](AddressBlob& b) { b.port = 0; }, "the address of rank 2 has no port"},
+      {[](AddressBlob& b) { b.host[0] = '\0'; }, "the address of rank 2 has no sound host name"},
+      {[](AddressBlob& b) { std::memset(b.host, 'x', sizeof b.host); }, "the address of rank 2 has no sound host name"},
+      {[](AddressBlob& b) { b.host[0] = '\n'; }, "the address of rank 2 has no sound host name"},
+      {[](AddressBlob& b) { b.host[0] = '\x1b'; }, "the address of rank 2 has no sound host name"},
+  };
+  for (const auto& row : table) {
+    Table t;
+    row.spoil(t.blob[2]);
+    std::memset(t.secret, 0x33, sizeof t.secret);
+    ck_assert(!t.decode());
+    ck_assert_str_eq(t.error, row.sentence);
+    for (const std::uint8_t byte : t.secret) ck_assert_uint_eq(byte, 0x33);
+  }
+}
+END_TEST
+
+START_TEST(loopback_is_fine_on_one_host_and_an_error_between_hosts) {
+  Table t;
+  for (int i = 0; i < 3; ++i) {
+    t.place(i, "127.0.0.1");
+    std::strcpy(t.blob[i].host, "one");
+  }
+  ck_assert_msg(t.decode(), "%s", t.error);
+  std::strcpy(t.blob[2].host, "two");
+  for (int rank = 0; rank < 3; ++rank) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert_str_eq(t.error,
+                     "rank 0 on host one listens on loopback (127.0.0.1 port 1000), where rank 2 on host two cannot reach it; name a network interface with "
+                     "LITE_IFACE");
+  }
+  t.place(0, "10.0.0.1");
+  t.place(1, "10.0.0.2");
+  t.place(2, "::1");
+  ck_assert(!t.decode());
+  ck_assert_ptr_nonnull(std::strstr(t.error, "rank 2 on host two listens on loopback (::1 port 1002), where rank 0 on host one cannot reach it"));
+}
+END_TEST
+
+START_TEST(link_local_address_gets_the_scope_of_the_interface_that_leads_there) {
+  Table t;
+  t.place(0, "fe80::a", 7);
+  t.place(1, "fe80::b", 3);
+  t.place(2, "fe80::c", 5);
+  std::strcpy(t.blob[2].host, "h0");  // on one host with rank 0, over another interface
+  ck_assert_msg(t.decode(3, 0), "%s", t.error);
+  char text[96];
+  ck_assert_str_eq(format_address(t.peers[0].address, text, sizeof text), "fe80::a%7 port 1000");
+  ck_assert_str_eq(format_address(t.peers[1].address, text, sizeof text), "fe80::b%7 port 1001");
+  ck_assert_str_eq(format_address(t.peers[2].address, text, sizeof text), "fe80::c%5 port 1002");
+  t.place(0, "10.0.0.1");
+  ck_assert(!t.decode(3, 0));
+  ck_assert_str_eq(t.error, "rank 1 on host h1 has a link-local address only (fe80::b port 1001) and rank 0 none; name an interface with LITE_IFACE on all hosts");
+}
+END_TEST
+
+START_TEST(two_processes_find_each_other_through_a_table) {
+  PosixNet net;
+  AddressBlob table[2];
+  int listener[2];
+  char error[512];
+  for (int i = 0; i < 2; ++i) {
+    InterfaceChoice choice = loopback_choice();
+    listener[i] = open_listener(net, choice, default_knobs(), error, sizeof error);
+    ck_assert_int_ge(listener[i], 0);
+    make_blob(net, choice, table[i]);
+  }
+  PeerAddress peers[2];
+  std::uint8_t secret[kSecretBytes];
+  ck_assert_msg(decode_table(table, 2, 0, peers, secret, error, sizeof error), "%s", error);
+  ck_assert_int_eq(net.open(), 0);
+  ck_assert_int_eq(net.watch(listener[1], 1, kReadable), 0);
+  const int fd = net.open_stream(peers[1].address.ss_family);
+  const int rc = net.connect(fd, peers[1].address);
+  ck_assert(rc == 0 || rc == -EINPROGRESS);
+  NetEvent event;
+  ck_assert_int_eq(net.wait(&event, 1, 1'000'000'000), 1);
+  sockaddr_storage from;
+  const int accepted = net.accept(listener[1], from);
+  ck_assert_int_ge(accepted, 0);
+  for (const int each : {fd, accepted, listener[0], listener[1]}) net.close(each);
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  return run_tests(
+      "wireup", {first_real_ipv4_interface_is_taken, bridges_of_containers_are_left_out_and_namespace_interfaces_are_not,
+                 interfaces_that_are_down_or_have_no_carrier_are_left_out, preference_is_ipv4_then_tunnel_then_global_ipv6_then_link_local_then_loopback,
+                 family_is_respected, what_the_user_names_is_taken_in_the_users_order, exclusions_alone_keep_the_defaults_for_the_rest,
+                 failure_tells_what_was_seen_and_why_it_was_left_out, success_tells_every_candidate, long_lists_do_not_leave_the_text,
+                 loopback_of_this_machine_is_listed, listener_is_bound_to_the_choice_and_tells_its_port, port_range_is_used_to_the_last_port_and_then_refused,
+                 address_that_is_not_ours_is_an_error_and_no_descriptor_stays, table_gives_every_ranks_address_and_host, table_may_lie_at_any_address,
+                 secret_is_the_keyed_hash_of_all_shares_in_rank_order, secret_is_one_for_all_ranks_and_changes_with_any_share_order_or_size, shares_are_random,
+                 a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone, loopback_is_fine_on_one_host_and_an_error_between_hosts,
+                 link_local_address_gets_the_scope_of_the_interface_that_leads_there, two_processes_find_each_other_through_a_table});
+}
