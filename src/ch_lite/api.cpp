@@ -9,15 +9,21 @@ using ch_lite::device_current;
 using ch_lite::host_settings;
 using ch_lite::MatchKey;
 
+lite_hot_state lite_hot = {0, 0};
+
 namespace {
 
-// The gate, and one piece of work on the device.
+// The gate, and one piece of work on the device. At the end, in this order: what was put off is done, the stock is topped up, the gate opens.
 class Entry {
  public:
   Entry() : hold_(mplite::channel_gate()), scope_(*device_current) {}
 
  private:
+  struct TopUp {
+    ~TopUp() { device_current->top_up(); }
+  };
   mplite::Hold hold_;
+  TopUp top_up_;
   Device::Scope scope_;
 };
 

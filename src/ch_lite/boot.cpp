@@ -25,8 +25,6 @@
 
 extern char** environ;
 
-lite_hot_state lite_hot = {0, 0};
-
 namespace ch_lite {
 namespace {
 

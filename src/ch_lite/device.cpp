@@ -26,9 +26,17 @@ Device::Device(const DeviceOptions& options)
       window_(credit_window(options.credits_bytes, options.unexpected_max_bytes, options.size)),
       blocks_(options.unexpected_max_bytes) {}
 
+// Requests and messages go with their pools; blocks that unreceived messages still hold are given back first. The channel is gone already.
 Device::~Device() {
-  std::free(peers_);  // Peer is trivially destructible; requests and messages go with their pools
   static_assert(std::is_trivially_destructible_v<Peer>);
+  if (peers_ == nullptr) return;
+  matcher_.visit_unexpected(
+      [](void* self, UnexpectedNode* node) { static_cast<Device*>(self)->blocks_.give(static_cast<Message*>(node)->block); }, this);
+  for (int i = 0; i < options_.size; ++i) {
+    for (Message* m = peers_[i].am_head; m != nullptr; m = m->am_next) blocks_.give(m->block);
+    for (Request* r = peers_[i].am_wait_head; r != nullptr; r = r->queue_next) blocks_.give(r->am_header);
+  }
+  std::free(peers_);
 }
 
 bool Device::start() {
@@ -54,6 +62,10 @@ bool Device::refill() {
   const bool messages = messages_.reserve(kMessagesReady);
   const bool blocks = blocks_.refill();
   return MPID_ChannelRefill() == 0 && (messages || messages_.free_count() > 0) && blocks;
+}
+
+void Device::top_up() {
+  if (blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
 }
 
 // Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer.
@@ -92,6 +104,7 @@ void Device::progress() {
     }
   }
   progressing_ = false;
+  if (MPID_ChannelInHandler() == 0) top_up();
 }
 
 void Device::dispatch(const Packet& packet, int from) {
@@ -183,7 +196,11 @@ int Device::send_control(int peer, PacketHeader* packet, int bytes, const void* 
 void Device::release_credit(int peer, Lane lane, std::uint64_t charge) {
   Peer& p = peers_[peer];
   p.credits[lane].release(charge);
-  if (p.credits[lane].due()) attend(p, kAttentionCredit);
+  if (peer == options_.rank) {  // both ends of the lane are here
+    CHLITE_CHECK(p.credits[lane].refund(p.credits[lane].take_owed()));
+  } else if (p.credits[lane].due()) {
+    attend(p, kAttentionCredit);
+  }
 }
 
 // ---- requests ----

@@ -138,6 +138,7 @@ void Matcher::remove_unexpected(UnexpectedNode* node) {
 }
 
 void Matcher::visit_unexpected(void (*visit)(void*, UnexpectedNode*), void* arg) {
+  if (unexpected_ == nullptr) return;
   for (std::uint32_t bin = 0; bin < unexpected_bins_; ++bin) {
     UnexpectedNode* node = unexpected_[bin].head;  // class 0 holds every message once
     while (node != nullptr) {

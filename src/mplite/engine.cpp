@@ -320,7 +320,7 @@ void Engine::come_up(Connection& c, int peer) {
 // Somebody who did not prove to be of this job: noted, dropped; the job goes on.
 void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
   // The other side of a tie that already took our connection closes its own like this (c.hello is our challenge, to the rank it claims to be).
-  const bool tie = why == NoteCode::kHandshakeClosed && c.state == ConnectionState::kAwaitProof && peers_[c.hello.to].connection != nullptr;
+  const bool tie = why == NoteCode::kHandshakeClosed && c.hello.magic != 0 && peers_[c.hello.to].connection != nullptr;
   if (tie) {
     ++counters_.ties;
   } else {

@@ -78,10 +78,20 @@ int fail_peer(int peer, int error) {
 
 int no_memory(const char* what) { return fail(MP_ERR_NOMEM, "rank %d is out of memory for %s", g_library->rank, what); }
 
+// Gate held. Whether something is left that should move while the application computes.
+void tell_outstanding(Library& l) {
+  const bool outstanding = l.messages->pending_receives() > 0 || l.engine->queued_sends() > 0;
+  l.engine->set_outstanding(outstanding);
+  l.controller.set_outstanding(outstanding);
+}
+
+// From the controller: the handler, the helper thread, or on behalf of a handler that was turned away.
 void progress(void*) {
-  g_library->engine->poll();
+  Library& l = *g_library;
+  l.engine->poll();
   // What the handler could not take for want of memory waits for ordinary context.
-  if (!g_library->engine->async()) g_library->messages->service();
+  if (!l.engine->async()) l.messages->service();
+  tell_outstanding(l);
 }
 
 void want_arm(bool want) { g_library->want_arm = want; }
@@ -106,9 +116,7 @@ class Call {
   }
   ~Call() {
     Library& l = library_;
-    const bool outstanding = l.messages->pending_receives() > 0 || l.engine->queued_sends() > 0;
-    l.engine->set_outstanding(outstanding);
-    l.controller.set_outstanding(outstanding);
+    tell_outstanding(l);
     const bool leave = l.want_arm;
     l.engine->gate().leave();
     if (leave) l.controller.leave_library();

@@ -84,7 +84,7 @@ bool is_bridge_name(const char* name) {
   for (const char* prefix : kPrefixes)
     if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
   // br-<hex>: a network made by docker; br-lan and the like are ordinary.
-  return std::strncmp(name, "br-", 3) == 0 && std::strlen(name) == 15 && std::strspn(name + 3, "0123456789abcdef") == 12;
+  return std::strncmp(name, "br-", 3) == 0 && std::strspn(name + 3, "0123456789abcdef") == 12;
 }
 
 // Lower is better; among equals the first in the list is taken.

@@ -27,21 +27,22 @@ port_of() { # I
   : >"$meet.go"
   bad=0
   for pid in "${strangers[@]}"; do wait "$pid" || bad=1; done
+  : >"$meet.stop"
   exit "$bad"
 ) >"$LAB_DIR/strangers" 2>&1 &
 helper=$!
 export LITE_STATS=1
-job 90 3 "$programs/steady" 6 "$meet"
+job 90 3 "$programs/steady" 3 "$meet"
 helper_code=0
 wait "$helper" || helper_code=$?
 cat "$LAB_DIR/strangers" >>"$out"
 result "$helper_code" "the strangers got through to the listeners and were all turned away" "$out"
 [ "$code" = 0 ] && grep -qE '^steady: [0-9]+ checks, 0 failed' "$out"
 result $? "the job goes on, all its data right" "$out"
-grep -v '^lite-stats' "$out" | grep -F 10.77.0.3 | grep -qiE 'drop|refus|turned away|reject'
+grep -v '^lite-stats' "$out" | grep -F 10.77.0.3 | grep -qE 'dropped|had proved'
 result $? "a log line tells of the strangers and their address" "$out"
 lines=$(grep -v '^lite-stats' "$out" | grep -cF 10.77.0.3 || true)
-[ "$lines" -le 60 ]
+[ "$lines" -gt 0 ] && [ "$lines" -le 60 ]
 result $? "strangers cannot flood the log ($lines lines)" "$out"
 [ "$(stat_of "$out" 0 connections)" -le 4 ] 2>/dev/null
 result $? "no stranger counts as a connection" "$out"

@@ -1,5 +1,5 @@
 /* Every rank talks to every other for SECONDS (default 3), all data checked: steady [SECONDS [FILE]].
- * With FILE: after MPI_Init, before anything is sent, rank 0 creates FILE.ready and all wait until FILE.go exists.
+ * With FILE: after MPI_Init, before anything is sent, rank 0 creates FILE.ready and all wait until FILE.go exists; the end waits for FILE.stop.
  * What a test does to the job before and meanwhile must not show in the data. */
 #include "mpi_test.h"
 
@@ -12,8 +12,8 @@ int main(int argc, char **argv)
     unsigned char *out = malloc(BYTES_MAX), *in = malloc(BYTES_MAX);
     if (!out || !in)
         MPI_Abort(MPI_COMM_WORLD, 2);
+    char name[4096];
     if (argc > 2) {
-        char name[4096];
         if (my_rank == 0) {
             snprintf(name, sizeof name, "%s.ready", argv[2]);
             FILE *f = fopen(name, "w");
@@ -38,6 +38,10 @@ int main(int argc, char **argv)
             CHECK(wrong < 0, "turn %u, %zu bytes from %d: byte %ld is wrong", turn, bytes, from, wrong);
         }
         go_on = now_s() < end;
+        if (argc > 2) {
+            snprintf(name, sizeof name, "%s.stop", argv[2]);
+            go_on |= access(name, F_OK) != 0;
+        }
         MPI_Bcast(&go_on, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     free(out);

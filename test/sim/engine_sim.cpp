@@ -97,6 +97,7 @@ struct Op {
   MPID_TransferId transfer = 0;
   bool started = false;
   bool by_callback = false;
+  bool registered = false;  // its callback is known to the channel
   bool done = false;
   bool cancelled = false;
 };
@@ -144,6 +145,7 @@ struct Sim {
   int say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::uint64_t filler);
   void send_channel(Rank& r, int to, bool may_block);
   void post_channel(Rank& r, int from);
+  void watch(Op& op);
   void start_transfer_receive(Op& op);
   void send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id);
   void cancel_some(Rank& r);
@@ -322,6 +324,8 @@ void Sim::run_in_handler(Rank& r) {
 
 void Sim::progress(Rank& r) {
   alloc_trap::Pardon pardon;
+  // Held from taking a packet until it has been acted upon: otherwise a handler that was turned away would act on the next one first.
+  mplite::Hold gate(r.engine->gate());
   static std::uint8_t packet[MPID_CONTROL_BYTES_MAX];
   for (;;) {
     if (!lib(r, [] { return MPID_ChannelHeadroom(); })) {
@@ -483,7 +487,7 @@ void Sim::on_lost(void* arg, int peer, int error) {
   if (error <= 0) fail("rank %d loses rank %d with errno %d", r->id, peer, error);
   p.lost = error;
   for (const auto& op : r->ops)
-    if (op->peer == peer && op->by_callback && op->id != 0 && !op->done && !op->cancelled) fail("rank %d: rank %d is lost and an operation on it did not complete", r->id, peer);
+    if (op->peer == peer && op->registered && !op->done && !op->cancelled) fail("rank %d: rank %d is lost and an operation on it did not complete", r->id, peer);
 }
 
 void Sim::send_channel(Rank& r, int to, bool may_block) {
@@ -524,7 +528,7 @@ void Sim::send_channel(Rank& r, int to, bool may_block) {
     else if (kept->id == 0)
       finish_op(*kept, 0);
     else if (kept->by_callback)
-      MPID_OnComplete(kept->id, on_done, kept);
+      watch(*kept);
   }
   if (held) MPID_ChannelRelease(to);
 }
@@ -552,8 +556,16 @@ void Sim::post_channel(Rank& r, int from) {
   if (rc < 0) {
     kept->done = true;
   } else if (kept->by_callback) {
-    lib(r, [&] { MPID_OnComplete(kept->id, on_done, kept); return 0; });
+    watch(*kept);
   }
+}
+
+void Sim::watch(Op& op) {
+  op.registered = true;
+  lib(*op.rank, [&] {
+    MPID_OnComplete(op.id, on_done, &op);
+    return 0;
+  });
 }
 
 void Sim::start_transfer_receive(Op& op) {
@@ -565,7 +577,7 @@ void Sim::start_transfer_receive(Op& op) {
   if (rc < 0)
     op.done = true;
   else if (op.by_callback)
-    lib(r, [&] { MPID_OnComplete(op.id, on_done, &op); return 0; });
+    watch(op);
 }
 
 void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id) {
@@ -588,7 +600,7 @@ void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id
   else if (kept->id == 0)
     finish_op(*kept, 0);
   else if (kept->by_callback)
-    lib(r, [&] { MPID_OnComplete(kept->id, on_done, kept); return 0; });
+    watch(*kept);
 }
 
 void Sim::cancel_some(Rank& r) {
@@ -826,6 +838,7 @@ void Sim::drain() {
       if (!any) world->skip(50'000'000);
     }
     quiet(&why);
+    if (g_verbose) world->dump();
     fail("signals alone do not finish it: %s", why.c_str());
   }
   int turns = 0;
@@ -846,6 +859,7 @@ void Sim::drain() {
   }
   if (turns == limit) {
     quiet(&why);
+    if (g_verbose) world->dump();
     fail("does not drain: %s", why.c_str());
   }
 }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <netinet/in.h>
 
@@ -104,6 +105,14 @@ unsigned FakeWorld::ready(const Socket& s) const {
 
 void FakeWorld::due_at(std::int64_t when, int index) { due_.push({when, index}); }
 
+// What was kept from the engine is news again a moment later, as if it had only happened then.
+void FakeWorld::tell_again(int index) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind == Kind::kClosed) return;
+  if ((s.interest & mplite::kWritable) != 0) s.no_space = true;
+  due_at(now_ + 1000, index);
+}
+
 void FakeWorld::raise(int index) {
   const Socket& s = sockets_[static_cast<std::size_t>(index)];
   if (s.host >= 0 && s.signal_driven && s.kind != Kind::kClosed) signal_[static_cast<std::size_t>(s.host)] = true;
@@ -198,7 +207,7 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
     cut_short = true;
   }
   if (full || cut_short) s.no_space = true;
-  if (cut_short && !full) due_at(now_ + 1000, index);  // the room that was missing turns up
+  if (cut_short) due_at(now_ + 1000, index);  // the room that was missing turns up
   if (room == 0) return wanted == 0 ? 0 : -EAGAIN;
   Chunk chunk;
   chunk.bytes.reserve(room);
@@ -332,6 +341,17 @@ std::uint64_t FakeWorld::open_sockets(int host) const {
   return open;
 }
 
+void FakeWorld::dump() const {
+  for (std::size_t i = 0; i < sockets_.size(); ++i) {
+    const Socket& s = sockets_[i];
+    if (s.kind == Kind::kClosed) continue;
+    std::fprintf(stderr, "socket %zu of host %d to %d: kind %d, in %llu (readable %llu) of %llu, interest %u%s, ready %u, low water %d, reset %d, fin %d, signal %d%s%s\n", i,
+                 s.host, s.far_host, static_cast<int>(s.kind), static_cast<unsigned long long>(s.in_bytes), static_cast<unsigned long long>(readable_bytes(s)),
+                 static_cast<unsigned long long>(s.capacity), s.interest, s.watched ? "" : " (not watched)", ready(s), s.low_water, s.reset_due >= 0, s.fin_due >= 0,
+                 s.signal_driven, s.no_space ? ", no space" : "", s.muted ? ", mute" : "");
+  }
+}
+
 // ---- strangers ----
 
 int FakeWorld::stranger_connect(int host) {
@@ -458,6 +478,9 @@ int FakeNet::set_receive_low_water(int fd, int bytes) {
   Call call(*this);
   FakeWorld::Socket* s = world_.own(host_, fd, "set_receive_low_water");
   if (s == nullptr) return -EBADF;
+  // Linux does so too (tcp_set_rcvlowat): a mark above what the buffer can hold would never be reached.
+  const auto most = static_cast<int>(std::max<std::uint64_t>(s->capacity / 2, 1));
+  bytes = std::min(std::max(bytes, 1), most);
   s->low_water = bytes;
   if (world_.readable_bytes(*s) >= static_cast<std::uint64_t>(bytes)) world_.due_at(world_.now_, fd);
   return 0;
@@ -495,8 +518,7 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
   Call call(*this);
   for (int turn = 0; turn < 2; ++turn) {
     if (world_.random_.chance(world_.faults_.empty_wait)) {
-      for (const int index : world_.by_host_[static_cast<std::size_t>(host_)])
-        if (world_.sockets_[static_cast<std::size_t>(index)].kind != FakeWorld::Kind::kClosed) world_.due_at(world_.now_ + 1000, index);
+      for (const int index : world_.by_host_[static_cast<std::size_t>(host_)]) world_.tell_again(index);
       return 0;
     }
     int found = 0;
@@ -510,7 +532,7 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
       if (s.reset_due < 0 || s.reset_due > world_.now_) bits &= s.interest;  // errors are told whatever the interest
       if (bits == 0) continue;
       if (world_.random_.chance(world_.faults_.hidden_event)) {
-        world_.due_at(world_.now_ + 1000, index);
+        world_.tell_again(index);
         continue;
       }
       events[found++] = {s.token, bits};

@@ -76,6 +76,7 @@ class FakeWorld {
   std::size_t stranger_read(int fd, void* bytes, std::size_t count);
   void stranger_close(int fd);
 
+  void dump() const;  // the state of every open socket, on stderr
   std::uint64_t open_sockets(int host) const;
   Random& random() { return random_; }
 
@@ -123,6 +124,7 @@ class FakeWorld {
   unsigned ready(const Socket& s) const;
   std::uint64_t room_towards(const Socket& s) const;
   void due_at(std::int64_t when, int index);
+  void tell_again(int index);
   void raise(int index);
   void maybe_break(int index);
   void reset_pair(int index);

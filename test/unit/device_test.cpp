@@ -1,5 +1,6 @@
 // The device over a fake channel: every protocol, expected and unexpected, in order and in trouble, and a random exchange checked byte by byte.
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -339,6 +340,60 @@ START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
 }
 END_TEST
 
+// A posted receive matches while an older message of the same source still waits for a block: its data comes second on the channel all the same.
+START_TEST(receive_matched_behind_a_deferred_message_gets_its_own_data) {
+  for (bool lose : {false, true}) {
+    DeviceOptions o = usual();
+    o.eager_max = 1 << 20;
+    o.credits_bytes = 16 << 20;
+    auto w = make_world(2, o);
+    const auto first = pattern(500000, 1), second = pattern(400000, 2);  // larger than any block in stock
+    std::vector<std::uint8_t> into_first(first.size()), into_second(second.size());
+    lite_request *a, *b, *receive_first, *receive_second;
+    lite_status status;
+    const lite_envelope e = {5, 0, 8};
+    w->as(1);
+    ck_assert_int_eq(lite_irecv(into_second.data(), into_second.size(), 0, &e, nullptr, &status, &receive_second), LITE_PENDING);
+    w->hold_bulk = true;
+    w->as(0);
+    ck_assert_int_eq(lite_isend(first.data(), first.size(), 1, &kEnvelope, 0, nullptr, &a), LITE_PENDING);
+    ck_assert_int_eq(lite_isend(second.data(), second.size(), 1, &e, 0, nullptr, &b), LITE_PENDING);
+    for (int i = 0; i < 4; ++i) w->handler(1);
+    ck_assert_ptr_nonnull(device(*w, 1).peer(0).deferred_head);
+    ck_assert_ptr_ne(device(*w, 1).peer(0).deferred_head, device(*w, 1).peer(0).deferred_tail);
+    if (lose) {
+      w->lose(1, 0, ECONNRESET);
+      w->handler(1);
+      ck_assert_int_eq(completed(*w, 1, receive_second).error, LITE_ERR_PEER_LOST);
+      ck_assert_int_eq(lite_irecv(into_first.data(), into_first.size(), 0, &kEnvelope, nullptr, &status, &receive_first), LITE_ERR_PEER_LOST);
+      ck_assert_uint_eq(device(*w, 1).messages_used(), 0);
+      ck_assert_uint_eq(device(*w, 1).requests_used(), 0);
+      continue;
+    }
+    w->as(0);
+    w->hold_bulk = false;
+    lite_progress();
+    // From the handler alone: the first message is matched now, so it needs no block, and the second follows.
+    w->as(1);
+    const int received = lite_irecv(into_first.data(), into_first.size(), 0, &kEnvelope, nullptr, &status, &receive_first);
+    for (int i = 0; i < 4; ++i) w->handler(1);
+    ck_assert_int_eq(received, LITE_PENDING);
+    w->as(1);
+    for (int i = 0; i < 2; ++i) {
+      lite_request* r = lite_next_completion();
+      ck_assert_ptr_nonnull(r);
+      lite_request_free(r);
+    }
+    ck_assert(into_first == first);
+    ck_assert(into_second == second);
+    completed(*w, 0, a);
+    completed(*w, 0, b);
+    w->settle();
+    check_clean(*w);
+  }
+}
+END_TEST
+
 START_TEST(huge_eager_message_in_the_handler_waits_for_ordinary_context) {
   DeviceOptions o = usual();
   o.eager_max = UINT64_MAX;
@@ -365,6 +420,21 @@ START_TEST(huge_eager_message_in_the_handler_waits_for_ordinary_context) {
 END_TEST
 
 // ---- credit ----
+
+// The application may compute after any call: what the handler lives on is full then.
+START_TEST(stock_is_full_whenever_a_call_returns) {
+  auto w = make_world(2, usual());
+  const auto data = pattern(16000, 1);
+  for (int i = 0; i < 20; ++i) {
+    lite_request* r = nullptr;
+    w->as(0);
+    lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &r);
+    w->as(1);
+    lite_progress();
+    ck_assert(!device(*w, 1).blocks().wants_refill());
+  }
+}
+END_TEST
 
 START_TEST(flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous) {
   DeviceOptions o = usual();
@@ -661,12 +731,13 @@ START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
     return std::vector<std::uint8_t>(b, b + sizeof p);
   };
   using ch_lite::PacketType;
-  for (int variant = 0; variant < 8; ++variant) {
+  for (int variant = 0; variant < 9; ++variant) {
     auto w = make_world(3, usual());
     std::vector<std::uint8_t> big(kEager + 1);
-    lite_request *send, *sync, *receive;
+    lite_request *send, *sync, *receive, *offered;
     lite_status status;
     w->as(0);
+    ck_assert_int_eq(lite_isend(big.data(), big.size(), 1, &kEnvelope, 0, nullptr, &offered), LITE_PENDING);
     ck_assert_int_eq(lite_isend(big.data(), big.size(), 2, &kEnvelope, 0, nullptr, &send), LITE_PENDING);   // to somebody else
     ck_assert_int_eq(lite_isend(big.data(), 8, 1, &kEnvelope, LITE_SEND_SYNC, nullptr, &sync), LITE_PENDING);
     ck_assert_int_eq(lite_irecv(big.data(), 8, 1, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
@@ -678,6 +749,7 @@ START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
         {"ack for a receive", raw(ch_lite::AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, receive->pool_handle})},
         {"ack out of range", raw(ch_lite::AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 0x1ffffffffull})},
         {"credit that was never given", raw(ch_lite::PacketHeader{PacketType::kCredit, 0, 0, 1u << 30, 0})},
+        {"CTS for more than was offered", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, offered->pool_handle, 5, big.size() + 1})},
         {"more than its credit", raw(ch_lite::MessagePacket{{PacketType::kEager, 0, 0, 0, 0}, 5, 1, 7, 1u << 30, 0})},
     };
     const Case& c = cases[variant];
@@ -691,7 +763,7 @@ START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
       ck_assert_int_eq(status.error, LITE_ERR_PEER_LOST);
       failed.insert(r);
     }
-    ck_assert_msg(failed == (std::set<lite_request*>{sync, receive}), "%s", c.name);
+    ck_assert_msg(failed == (std::set<lite_request*>{offered, sync, receive}), "%s", c.name);
     ck_assert_msg(w->ranks[0]->error.count(1) == 1, "%s: the peer is not given up", c.name);
     bool said = false;
     for (const auto& report : w->reports) said = said || (report.what != nullptr && report.peer == 1);
@@ -827,6 +899,23 @@ START_TEST(active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order
   }
   ck_assert_int_eq(pending, 0);
   w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(small_active_message_does_not_overtake_a_large_one_that_waits_for_credit) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 1;  // the floor
+  auto w = make_world(2, o);
+  deliver_to_list(*w);
+  const auto large = pattern(LITE_AM_HEADER_MAX, 1);
+  lite_request* r;
+  w->as(0);
+  for (std::uint32_t i = 0; i < 40; ++i)  // alternating: there is always room for a small one only, sooner or later
+    ck_assert_int_eq(lite_am_isend(1, i, large.data(), i % 2 == 0 ? large.size() : 1, nullptr, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  ck_assert_uint_eq(g_delivered.size(), 40);
+  for (std::uint32_t i = 0; i < 40; ++i) ck_assert_uint_eq(g_delivered[i].handler, i);
   check_clean(*w);
 }
 END_TEST
@@ -1171,7 +1260,9 @@ int main() {
   tcase_add_test(tests, matched_eager_message_goes_straight_into_the_users_buffer);
   tcase_add_test(tests, receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival);
   tcase_add_test(tests, handler_without_blocks_defers_and_keeps_channel_order);
+  tcase_add_test(tests, receive_matched_behind_a_deferred_message_gets_its_own_data);
   tcase_add_test(tests, huge_eager_message_in_the_handler_waits_for_ordinary_context);
+  tcase_add_test(tests, stock_is_full_whenever_a_call_returns);
   tcase_add_test(tests, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous);
   tcase_add_test(tests, credit_comes_back_from_a_receiver_that_only_receives);
   tcase_add_test(tests, probe_reports_without_taking);
@@ -1186,6 +1277,7 @@ int main() {
   tcase_add_test(tests, outstanding_follows_pending_requests_by_its_edges);
   tcase_add_test(tests, active_messages_of_every_shape_arrive_whole_and_in_order);
   tcase_add_test(tests, active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order);
+  tcase_add_test(tests, small_active_message_does_not_overtake_a_large_one_that_waits_for_credit);
   tcase_add_test(tests, backlog_of_active_messages_does_not_stall_point_to_point);
   tcase_add_test(tests, active_message_to_oneself_is_delivered_by_progress_not_by_the_call);
   tcase_add_test(tests, active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered);

@@ -9,8 +9,6 @@
 
 #include "ch_lite/ch_lite.h"
 
-lite_hot_state lite_hot = {0, 0};
-
 namespace fake {
 namespace {
 

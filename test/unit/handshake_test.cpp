@@ -126,6 +126,20 @@ START_TEST(another_jobs_secret_is_refused_by_both_sides) {
 }
 END_TEST
 
+// Rank 6 belongs to the job, but it is not the one that rank 3 wants to speak to (an address table gone wrong).
+START_TEST(another_rank_of_the_job_is_not_taken_for_the_wanted_one) {
+  const Exchange e;
+  const HelloContext six = {6, 8, kSecret};
+  Hello to_six = e.hello, challenge, proof, acceptance;
+  to_six.to = 6;
+  ck_assert(hello_answer(six, to_six, kNonceB, challenge) == HelloFault::kNone);
+  ck_assert(hello_prove(kA, e.hello, challenge, proof) == HelloFault::kRank);
+  ck_assert(hello_prove(kA, to_six, challenge, proof) == HelloFault::kNone);
+  ck_assert(hello_accept(six, challenge, proof, acceptance) == HelloFault::kNone);
+  ck_assert(hello_done(kA, e.proof, acceptance) == HelloFault::kRank);
+}
+END_TEST
+
 START_TEST(replay_of_an_earlier_exchange_is_refused) {
   const Exchange old;
   const std::uint8_t fresh_a[kNonceBytes] = {77}, fresh_b[kNonceBytes] = {78};
@@ -245,7 +259,8 @@ END_TEST
 int main() {
   if (!hello_prepare()) return EXIT_FAILURE;
   int rc = run_tests("handshake", {both_ends_of_one_job_accept_each_other, any_changed_bit_of_any_message_is_noticed, proof_for_a_changed_hello_does_not_fit,
-                                   another_jobs_secret_is_refused_by_both_sides, replay_of_an_earlier_exchange_is_refused, a_message_thrown_back_is_refused,
+                                   another_jobs_secret_is_refused_by_both_sides,
+                                   another_rank_of_the_job_is_not_taken_for_the_wanted_one, replay_of_an_earlier_exchange_is_refused, a_message_thrown_back_is_refused,
                                    messages_out_of_turn_are_refused, faults_are_told_apart, outputs_are_set_on_success_only,
                                    no_byte_of_the_secret_appears_in_a_message});
 #ifdef HAVE_TRAP

@@ -86,6 +86,7 @@ const Pair kBad[] = {
     {"LITE_EAGER_MAX", "auto", nullptr},
     {"LITE_EAGER_MAX", "18446744073709551616", nullptr},
     {"LITE_EAGER_MAX", "18446744073709551615K", nullptr},
+    {"LITE_EAGER_MAX", "18014398509481988K", nullptr},  // 4K modulo 2^64
     {"LITE_EAGER_MAX", "9223372036854775808", nullptr},
     {"LITE_CONTROLLER", "SIGIO", nullptr},
     {"LITE_CONTROLLER", "threads", nullptr},

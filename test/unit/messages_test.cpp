@@ -3,10 +3,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -142,7 +145,7 @@ START_TEST(messages_of_every_size_reach_posted_receives_over_ipv4_and_ipv6) {
       ck_assert_int_eq(in->peer, 0);
       ck_assert_uint_eq(in->matched_tag, 7);
       ck_assert_uint_eq(in->bytes, size);
-      ck_assert(std::memcmp(got.data(), sent.data(), size) == 0);
+      ck_assert(std::equal(sent.begin(), sent.end(), got.begin()));
       ck_assert_uint_eq(got[size], 0xee);
       p.m(1).release(in);
       p.m(0).release(out);
@@ -486,8 +489,76 @@ START_TEST(message_cut_off_while_unexpected_is_forgotten) {
 }
 END_TEST
 
-START_TEST(peer_that_breaks_the_rules_is_given_up) {
-  // A tag that cannot be: neither the application's nor the library's.
+// Joins as rank 0 by hand, so that frames can be written that no engine would write.
+int join_by_hand(Pair& p) {
+  const int fd = socket(AF_INET, SOCK_STREAM, 0);
+  ck_assert_int_eq(connect(fd, reinterpret_cast<const sockaddr*>(&p.peers[1].address), sizeof(sockaddr_in)), 0);
+  std::uint8_t secret[32];
+  std::memset(secret, 5, sizeof secret);
+  const HelloContext context = {0, 2, secret};
+  const std::uint8_t nonce[kNonceBytes] = {1};
+  const Hello hello = hello_start(context, 1, nonce);
+  const auto ask = [&](const Hello& said, Hello& answer) {
+    ck_assert_int_eq(write(fd, &said, sizeof said), sizeof said);
+    std::size_t got = 0;
+    ck_assert(p.until([&] {
+      const ssize_t n = recv(fd, reinterpret_cast<std::uint8_t*>(&answer) + got, sizeof answer - got, MSG_DONTWAIT);
+      if (n > 0) got += static_cast<std::size_t>(n);
+      return got == sizeof answer;
+    }));
+  };
+  Hello challenge, proof, acceptance;
+  ask(hello, challenge);
+  ck_assert(hello_prove(context, hello, challenge, proof) == HelloFault::kNone);
+  ask(proof, acceptance);
+  return fd;
+}
+
+START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
+  struct Frame {
+    std::uint64_t tag, offset, total;
+  };
+  const Frame good = {5, 0, 30};
+  // The second of three pieces, wrong in its offset, its tag, or the length of the whole; and in place of the first one, where it may not be either.
+  for (const Frame& bad : {Frame{5, 20, 30}, Frame{5, 0, 30}, Frame{6, 10, 30}, Frame{5, 10, 31}, Frame{5, 10, 20}}) {
+    for (const bool as_first : {false, true}) {
+      if (as_first && bad.offset == 0) continue;  // that would be a first piece
+      Pair p;
+      const int fd = join_by_hand(p);
+      Bytes got(40, 0xee);
+      MessageRequest* in = p.receive(1, got, 0, 5);
+      for (const Frame& f : as_first ? std::vector<Frame>{bad} : std::vector<Frame>{good, bad}) {
+        const FrameHeader header = {kFrameMagic, kWireVersion, FrameKind::kMessage, 10, f.tag, f.offset, f.total};
+        ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
+        ck_assert_int_eq(write(fd, "0123456789", 10), 10);
+      }
+      p.finish({in});
+      ck_assert(in->outcome == Outcome::kPeerLost);
+      ck_assert_int_eq(in->error, EPROTO);
+      ck_assert_uint_eq(got[10], 0xee);
+      p.m(1).release(in);
+      close(fd);
+    }
+  }
+  // The same by hand without a fault: it is not the test that is refused.
+  Pair p;
+  const int fd = join_by_hand(p);
+  Bytes got(30);
+  MessageRequest* in = p.receive(1, got, 0, 5);
+  for (const std::uint64_t offset : {0, 10, 20}) {
+    const FrameHeader header = {kFrameMagic, kWireVersion, FrameKind::kMessage, 10, 5, offset, 30};
+    ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
+    ck_assert_int_eq(write(fd, "0123456789", 10), 10);
+  }
+  p.finish({in});
+  ck_assert(in->outcome == Outcome::kComplete && std::memcmp(got.data(), "012345678901234567890123456789", 30) == 0);
+  p.m(1).release(in);
+  close(fd);
+}
+END_TEST
+
+START_TEST(peer_with_an_impossible_tag_is_given_up) {
+  // Neither the application's nor the library's.
   for (const std::uint64_t tag : {kUserTagMax + 1, kSystemTag - 1, kSystemTagMax + 1, ~std::uint64_t{0}}) {
     Pair p;
     Bytes got(8);
@@ -670,7 +741,7 @@ void random_traffic(std::uint64_t seed) {
     p.finish({q->r});
     const std::size_t n = std::min(q->data.size(), match->data.size());
     ck_assert_msg(q->r->outcome == (n < match->data.size() ? Outcome::kTruncated : Outcome::kComplete) && q->r->bytes == n &&
-                      q->r->matched_tag == match->tag && std::memcmp(q->data.data(), match->data.data(), n) == 0,
+                      q->r->matched_tag == match->tag && std::equal(q->data.begin(), q->data.begin() + static_cast<std::ptrdiff_t>(n), match->data.begin()),
                   "seed %llu", static_cast<unsigned long long>(seed));
   }
   ck_assert_uint_eq(p.m(1).pending_receives(), waiting);
@@ -680,7 +751,7 @@ void random_traffic(std::uint64_t seed) {
     Bytes rest(100'000);
     MessageRequest* r = p.receive(1, rest, 0, static_cast<std::int64_t>(s->tag));
     p.finish({r});
-    ck_assert_msg(r->bytes == s->data.size() && std::memcmp(rest.data(), s->data.data(), s->data.size()) == 0, "seed %llu",
+    ck_assert_msg(r->bytes == s->data.size() && std::equal(s->data.begin(), s->data.end(), rest.begin()), "seed %llu",
                   static_cast<unsigned long long>(seed));
     p.m(1).release(r);
   }
@@ -716,7 +787,8 @@ int main() {
                                 handler_holds_small_messages_and_leaves_large_ones_to_ordinary_context,
                                 handler_completes_a_claimed_message_and_its_memory_is_freed_later, messages_to_oneself_match_like_others,
                                 lost_peer_fails_everything_that_waits_for_it_and_leaves_what_has_arrived, message_cut_off_while_unexpected_is_forgotten,
-                                peer_that_breaks_the_rules_is_given_up, withdrawn_receive_leaves_its_buffer_alone, kept_send_no_longer_needs_its_buffer,
+                                frame_that_does_not_continue_its_message_ends_the_connection, peer_with_an_impossible_tag_is_given_up,
+                                withdrawn_receive_leaves_its_buffer_alone, kept_send_no_longer_needs_its_buffer,
                                 copies_of_sends_are_bounded, dropping_takes_unmatched_messages_from_the_wire_but_not_the_librarys_own,
                                 ids_of_released_requests_are_stale, random_traffic_is_matched_by_the_rule},
                    120);

@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -162,7 +161,7 @@ START_TEST(messages_from_nothing_to_four_megabytes_arrive_as_sent) {
       if (me == 0) OK(MP_Send(mine.data(), static_cast<int64_t>(size), other, 5));
       OK(MP_Recv(got.data(), static_cast<int64_t>(size), other, 5));
       if (me == 1) OK(MP_Send(mine.data(), static_cast<int64_t>(size), other, 5));
-      REQUIRE(std::memcmp(got.data(), theirs.data(), size) == 0);
+      REQUIRE(std::equal(theirs.begin(), theirs.end(), got.begin()));
       REQUIRE(got[size] == 0xee);
       REQUIRE(MP_Get_Last_Source() == other && MP_Get_Last_Tag() == 5 && MP_Get_Last_Size() == static_cast<int64_t>(size));
     }

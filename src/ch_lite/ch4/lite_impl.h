@@ -49,7 +49,7 @@ int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int
         }                                                                           \
     } while (0)
 
-/* ---- receives (lite_recv.c) ---- */
+/* ---- what point-to-point shares (lite_recv.c, lite_send.c) ---- */
 
 /* Finishes a matched receive: unpacks a bounce buffer, fills the MPI status, lets go of buffer and datatype. Does not complete `rreq`. */
 void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status);
