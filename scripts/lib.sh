@@ -17,6 +17,8 @@ PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-confi
 # shellcheck disable=SC2034
 PACKAGES_RUN="iproute2 procps netpipe-mpich2"
 
+# In pipes: grep PATTERN >/dev/null, not grep -q, which leaves early and fails the pipe (pipefail) by the writer's SIGPIPE.
+
 # A live line is only for people: on a pipe or in CI one plain line every LIB_QUIET_PERIOD seconds says that we are alive.
 LIB_QUIET_PERIOD=${LIB_QUIET_PERIOD:-30}
 is_live() { [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; }

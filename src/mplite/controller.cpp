@@ -143,11 +143,14 @@ void Controller::set_always(bool always) {
 void Controller::leave_library() {
   if (!running_ || options_.kind == ControllerKind::kSync || armed()) return;
   if (options_.kind == ControllerKind::kThread) {
-    armed_.store(1);
-    trace(TraceEvent::kArm);
+    {
+      Hold hold(engine_->gate());  // the helper may be in set_outstanding()
+      armed_.store(1);
+      trace(TraceEvent::kArm);
+      ++engine_->counters().mask_calls;
+      publish();
+    }
     futex(&armed_, FUTEX_WAKE, 1);
-    ++engine_->counters().mask_calls;
-    publish();
     return;
   }
   if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask

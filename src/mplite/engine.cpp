@@ -267,15 +267,17 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
       if (fault != HelloFault::kNone) return refuse(c, NoteCode::kStrangerDropped, 0, fault);
       const int peer = static_cast<int>(said.from);
       Peer& p = peers_[peer];
-      if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost)
-        return refuse(c, NoteCode::kHandshakeClosed, EALREADY);
+      if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
+        ++counters_.connections_refused;  // it belongs to the job, and comes too late: the other half of a tie, or a peer that was given up
+        return drop(c);
+      }
       if (p.connection != nullptr) {
         // Both sides started one: the one that the lower rank began stays. Ours had sent no frame yet, so nothing is lost with it.
         ++counters_.ties;
         if (peer > options_.rank) return drop(c);
         Connection* own = p.connection;
         p.connection = nullptr;
-        drop(*own);
+        give_way(*own);
       }
       if (!say(c, acceptance)) return refuse(c, NoteCode::kHandshakeClosed, EPIPE);
       if (p.state == PeerState::kIdle) {
@@ -302,6 +304,17 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
     default:
       __builtin_trap();
   }
+}
+
+// Our attempt ends in favour of the peer's. If the peer's listener has it already, it hears who we are before the end, and so does not take us for
+// a stranger that came and went.
+void Engine::give_way(Connection& own) {
+  if (own.state == ConnectionState::kConnecting && net_.connect_result(own.fd) == 0) {
+    std::uint8_t nonce[kNonceBytes];
+    net_.random(nonce, sizeof nonce);
+    say(own, hello_start(hello_context(), own.peer, nonce));
+  }
+  drop(own);
 }
 
 void Engine::come_up(Connection& c, int peer) {

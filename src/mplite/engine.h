@@ -182,6 +182,7 @@ class Engine {
   void hear_hello(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   bool say(Connection& c, const Hello& message) MPLITE_SIGNAL_SAFE;
   void step_handshake(Connection& c) MPLITE_SIGNAL_SAFE;
+  void give_way(Connection& own) MPLITE_SIGNAL_SAFE;
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context() const MPLITE_SIGNAL_SAFE { return {options_.rank, options_.size, options_.secret}; }
   void refuse(Connection& c, NoteCode why, int error, HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;

@@ -40,7 +40,9 @@ bool ask_hwloc(Topology& found) {
     hwloc_topology_set_type_filter(topology, static_cast<hwloc_obj_type_t>(type), HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_type_filter(topology, HWLOC_OBJ_GROUP, HWLOC_TYPE_FILTER_KEEP_NONE);
   hwloc_topology_set_io_types_filter(topology, HWLOC_TYPE_FILTER_KEEP_NONE);
+#if HWLOC_API_VERSION >= 0x00020800  // MPICH's embedded hwloc is older
   hwloc_topology_set_flags(topology, HWLOC_TOPOLOGY_FLAG_NO_DISTANCES | HWLOC_TOPOLOGY_FLAG_NO_MEMATTRS | HWLOC_TOPOLOGY_FLAG_NO_CPUKINDS);
+#endif
   hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
   bool good = allowed != nullptr && hwloc_topology_load(topology) == 0;
   if (good) {

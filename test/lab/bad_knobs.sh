@@ -10,7 +10,7 @@ refused() { # VAR VALUE ALLOWED (a part of what the message must say is allowed)
     exit "$code"
   )
   code=$?
-  ! hung && [ "$code" != 0 ] && grep -F -- "$1" "$out" | grep -F -- "$2" | grep -qF -- "$3" && ! grep -q 'messages: .* checks' "$out"
+  ! hung && [ "$code" != 0 ] && grep -F -- "$1" "$out" | grep -F -- "$2" | grep -F -- "$3" >/dev/null && ! grep -q 'messages: .* checks' "$out"
   result $? "$1=$2 is refused with its name, its value and \"$3\"" "$out"
 }
 job 20 1 "$programs/messages" 0

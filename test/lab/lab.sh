@@ -46,7 +46,7 @@ hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
 
 # A field of the counter line of one rank; empty when there is no such line.
 stat_of() { # FILE RANK FIELD
-  sed -nE "s/.*lite-stats rank=$2 .* ?$3=([^ ]*).*/\1/p" "$1" | head -n 1
+  sed -nE "/.*lite-stats rank=$2 /{s/.* $3=([^ ]*).*/\1/p;q}" "$1"
 }
 
 # Waits until a file exists; fails after SECONDS.

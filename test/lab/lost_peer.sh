@@ -26,7 +26,7 @@ trouble() { # SECONDS CASE ACTION-WHEN-READY [mpiexec option…]
   link_up
 }
 # the error of rank 0: rank, host and address of the other side
-names_peer() { grep -E 'rank 1' "$out" | grep -E 'h1' | grep -qE '10\.77\.0\.2'; }
+names_peer() { grep -E 'rank 1' "$out" | grep -E 'h1' | grep -E '10\.77\.0\.2' >/dev/null; }
 
 trouble 40 connect link_down
 ! hung && grep -q '^error: MPI_' "$out"

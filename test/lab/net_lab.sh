@@ -51,14 +51,14 @@ pid=$(ip netns list | sed -nE "s/^lite-($victim)-h0.*/\1/p")
 result $? "a lab is named by its process" "$out"
 kill -TERM "$victim"
 wait "$victim"
-[ $? = 143 ] && ! ip netns list | grep -q "^lite-$victim-"
+[ $? = 143 ] && ! ip netns list | grep "^lite-$victim-" >/dev/null
 result $? "a lab that is ended by a signal cleans up" "$out"
 "$net_lab" --hosts 2 exec sleep 300 >"$out" 2>&1 &
 victim=$!
 sleep 1.5
 kill -KILL "$victim"
 wait "$victim" 2>/dev/null
-ip netns list | grep -q "^lite-$victim-" && "$net_lab" --clean >>"$out" 2>&1 && ! ip netns list | grep -q "^lite-$victim-" &&
+ip netns list | grep "^lite-$victim-" >/dev/null && "$net_lab" --clean >>"$out" 2>&1 && ! ip netns list | grep "^lite-$victim-" >/dev/null &&
   ! compgen -G "${TMPDIR:-/tmp}/lite-$victim-lab.*" >/dev/null
 result $? "what a killed lab leaves behind is removed by the next" "$out"
 "$net_lab" --hosts nine exec true >"$out" 2>&1

@@ -9,7 +9,7 @@ libraries=$LAB_DIR/libraries
 mkdir -p "$libraries"
 ln -sf "$LAB_PREFIX/lib/libmpi.so.12" "$libraries/libmpich.so.12"
 export LD_LIBRARY_PATH=$libraries LITE_STATS=1
-ldd "$program" 2>/dev/null | grep -q "libmpich.so.12 => $libraries/"
+ldd "$program" 2>/dev/null | grep "libmpich.so.12 => $libraries/" >/dev/null
 result $? "the binary takes our library by its ABI name"
 before=$(bytes_sent 0)
 job 200 2 "$program" -i -n 10 -p 3 -u 8388608 -o /dev/null

@@ -14,6 +14,10 @@ for pattern in named any_source late_receiver; do
     result $? "rank $rank, pattern $pattern, $controller: complete before MPI_Wait: $want" "$out"
   done
 done
+if [ "$controller" != sync ]; then
+  grep -q "^overlap pattern=first_send rank=0 complete_before_wait=yes " "$out"
+  result $? "the first message to a peer arrives while its sender computes" "$out"
+fi
 # the program is only a proof if the message took the road it is about
 [ "$(stat_of "$out" 0 rndv_msgs)" -ge 3 ] 2>/dev/null
 result $? "the messages went by rendezvous" "$out"

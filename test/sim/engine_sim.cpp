@@ -868,7 +868,7 @@ void Sim::run() {
   for (std::uint64_t i = 0; i < actions; ++i) {
     Rank& r = ranks[random.below(ranks.size())];
     trouble();
-    if (r.alive && !r.blocked) act(r, true);
+    if (r.alive && !r.blocked) act(r, check_content);  // a changed stream may keep a call that waits waiting for ever
     if (random.chance(50)) world->skip(100'000);
   }
   drain();
