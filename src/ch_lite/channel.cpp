@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <cstring>
 #include <new>
 
 #include "../mplite/engine.h"
@@ -151,14 +152,36 @@ int test(MPID_ChannelId id, bool keep) {
   return result < 0 ? static_cast<int>(result) : 1;
 }
 
+constexpr std::uint64_t kStashBytesMax = 64u << 20;
+
+// Control packets overtake bulk on the stream, so the piece that a caller waits for may stand behind packets that only the caller could take. A
+// caller with a progress function takes them there; for one without, they are kept here in order. At the bound the peer is held up.
+void stash_control() {
+  ChannelState& s = *g_channel;
+  std::uint8_t packet[kControlBytesMax];
+  while (s.stash_bytes < kStashBytesMax && engine().control_ready()) {
+    auto* kept = static_cast<StashedControl*>(std::malloc(sizeof(StashedControl) + kControlBytesMax));
+    if (kept == nullptr) return;  // it stays where it is
+    kept->length = engine().take_control(packet, sizeof packet, kept->from);
+    std::memcpy(kept + 1, packet, kept->length);
+    if (auto* fitted = static_cast<StashedControl*>(std::realloc(kept, sizeof(StashedControl) + kept->length)); fitted != nullptr) kept = fitted;
+    kept->next = nullptr;
+    (s.stash_tail != nullptr ? s.stash_tail->next : s.stash_head) = kept;
+    s.stash_tail = kept;
+    s.stash_bytes += kept->length;
+  }
+}
+
 // Polls, lets the layer above act on what came (or no peer could get through to us), and waits by the policy.
 void wait_step(std::int64_t started_ns) {
   ChannelState& s = *g_channel;
   engine().refill();
-  if (s.progress != nullptr)
+  if (s.progress != nullptr) {
     s.progress(s.progress_arg);
-  else
+  } else {
     engine().poll();
+    stash_control();
+  }
   const WaitStep step = decide(s.wait_policy, engine().net().now_ns() - started_ns);
   if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
 }
@@ -188,7 +211,14 @@ ChannelState::ChannelState(Engine& e) : engine(&e), wait_policy(choose_wait_poli
   e.set_lost(on_lost, this);
 }
 
-ChannelState::~ChannelState() { delete[] peers; }
+ChannelState::~ChannelState() {
+  while (stash_head != nullptr) {
+    StashedControl* next = stash_head->next;
+    std::free(stash_head);
+    stash_head = next;
+  }
+  delete[] peers;
+}
 
 void channel_bind(ChannelState* state) { g_channel = state; }
 ChannelState* channel_bound() { return g_channel; }
@@ -203,13 +233,23 @@ using namespace mplite;
 
 int MPID_ControlMsgAvail(void) {
   Hold hold(engine().gate());
-  if (engine().control_ready()) return 1;
+  if (g_channel->stash_head != nullptr || engine().control_ready()) return 1;
   engine().poll();
   return engine().control_ready() ? 1 : 0;
 }
 
 int MPID_RecvAnyControl(void* pkt, int size, int* from) {
   Hold hold(engine().gate());
+  if (StashedControl* kept = g_channel->stash_head; kept != nullptr) {
+    g_channel->stash_head = kept->next;
+    if (kept->next == nullptr) g_channel->stash_tail = nullptr;
+    g_channel->stash_bytes -= kept->length;
+    const std::uint32_t length = kept->length;
+    std::memcpy(pkt, kept + 1, std::min(length, static_cast<std::uint32_t>(size)));
+    *from = kept->from;
+    std::free(kept);
+    return static_cast<int>(length);
+  }
   if (!engine().control_ready()) {
     // Not through wait_step: the progress function would take the packet that is waited for.
     const std::int64_t started = engine().net().now_ns();

@@ -44,6 +44,13 @@ struct ChannelPeer {
   ChannelOp* fifo_tail = nullptr;
 };
 
+// A control packet that arrived while somebody without a progress function waited for something behind it; its bytes follow.
+struct StashedControl {
+  StashedControl* next;
+  int from;
+  std::uint32_t length;
+};
+
 struct ChannelState {
   explicit ChannelState(Engine& engine);  // sets the engine's sinks
   ~ChannelState();
@@ -54,6 +61,9 @@ struct ChannelState {
   Pool<ChannelOp> ops;
   ChannelPeer* peers = nullptr;
   WaitPolicy wait_policy;
+  StashedControl* stash_head = nullptr;  // before anything the engine has
+  StashedControl* stash_tail = nullptr;
+  std::uint64_t stash_bytes = 0;
   void (*progress)(void* arg) = nullptr;
   void* progress_arg = nullptr;
   void (*lost)(void* arg, int peer, int error) = nullptr;

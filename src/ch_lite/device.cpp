@@ -30,12 +30,8 @@ Device::Device(const DeviceOptions& options)
 Device::~Device() {
   static_assert(std::is_trivially_destructible_v<Peer>);
   if (peers_ == nullptr) return;
-  matcher_.visit_unexpected(
-      [](void* self, UnexpectedNode* node) { static_cast<Device*>(self)->blocks_.give(static_cast<Message*>(node)->block); }, this);
-  for (int i = 0; i < options_.size; ++i) {
-    for (Message* m = peers_[i].am_head; m != nullptr; m = m->am_next) blocks_.give(m->block);
-    for (Request* r = peers_[i].am_wait_head; r != nullptr; r = r->queue_next) blocks_.give(r->am_header);
-  }
+  messages_.visit_taken([this](Message* m) { blocks_.give(m->block); });
+  requests_.visit_taken([this](Request* r) { blocks_.give(r->am_header); });
   std::free(peers_);
 }
 
@@ -398,7 +394,18 @@ void Device::fail_list(RequestList& list, int lost) {
 void Device::drop_message(Message* m) {
   if (m->detached) return m->to(MessageState::kFailed);
   if (m->match_queued) matcher_.remove_unexpected(m);
-  if (m->active) am_remove(m);
+  if (m->active) {
+    // Active messages are in order: what is behind a lost one is lost as well. Those that are not complete come here by themselves.
+    for (Message* behind = m->am_next; behind != nullptr;) {
+      Message* next = behind->am_next;
+      if (behind->state == MessageState::kReady) {
+        am_remove(behind);
+        free_message(behind);
+      }
+      behind = next;
+    }
+    am_remove(m);
+  }
   if (m->request != nullptr) {
     m->request->status.bytes = 0;
     complete(m->request, LITE_ERR_PEER_LOST);
@@ -435,13 +442,13 @@ void Device::fail_peer(int peer) {
       },
       &visit);
 
-  Message* next = p.am_head;
-  while (next != nullptr) {
-    Message* m = next;
-    next = m->am_next;
-    if (m->state == MessageState::kOffered) drop_message(m);
-    // kArriving and kTransfer: their callbacks have come or will come with the error.
-  }
+  // kArriving and kTransfer: their callbacks have come or will come with the error. From the front each time, as a drop takes along what is behind.
+  const auto offered = [&p] {
+    Message* m = p.am_head;
+    while (m != nullptr && m->state != MessageState::kOffered) m = m->am_next;
+    return m;
+  };
+  while (Message* m = offered()) drop_message(m);
 }
 
 }  // namespace ch_lite

@@ -363,7 +363,7 @@ void Engine::drop(Connection& c) {
   if (c.in_ready_list) ready_remove(c);
   if (hot_ == &c) hot_ = nullptr;
   if (settling_ == &c) settling_ = nullptr;
-  net_.unwatch(c.fd);
+  if (c.interest != 0) net_.unwatch(c.fd);
   net_.close(c.fd);
   counters_.other_calls += 2;
   c.fd = -1;
@@ -452,10 +452,16 @@ void Engine::look_for_silence() {
   }
 }
 
+// Without interest the descriptor is taken out: epoll reports a hang-up whether it was asked for or not, and again and again.
 void Engine::set_interest(Connection& c, unsigned interest) {
   if (c.interest == interest) return;
+  if (interest == 0)
+    net_.unwatch(c.fd);
+  else if (c.interest == 0)
+    net_.watch(c.fd, c.pool_handle, interest);
+  else
+    net_.rewatch(c.fd, c.pool_handle, interest);
   c.interest = interest;
-  net_.rewatch(c.fd, c.pool_handle, interest);
   ++counters_.other_calls;
 }
 

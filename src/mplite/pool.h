@@ -60,6 +60,15 @@ class Pool {
     return node->pool_handle == handle && (handle & kGeneration) != 0 ? node : nullptr;
   }
 
+  // Calls visit(node) for every node that is taken. For the end.
+  template <typename Visit>
+  void visit_taken(Visit visit) {
+    for (std::uint32_t i = 0; i < slabs_ * kSlabNodes; ++i) {
+      T* node = &slab_[i / kSlabNodes][i % kSlabNodes];
+      if ((node->pool_handle & kGeneration) != 0) visit(node);
+    }
+  }
+
  private:
   // Odd while the node is taken: a forged handle cannot name a free node, whose next generation is easy to guess.
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << 32;

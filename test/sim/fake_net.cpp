@@ -206,6 +206,11 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
     room = random_.chance(512) ? 1 : random_.between(1, room - 1);
     cut_short = true;
   }
+  if (faulty && write_limit) {
+    const std::uint64_t limited = std::min(room, write_limit(s.host, room));
+    cut_short = cut_short || limited < room;
+    room = limited;
+  }
   if (full || cut_short) s.no_space = true;
   if (cut_short) due_at(now_ + 1000, index);  // the room that was missing turns up
   if (room == 0) return wanted == 0 ? 0 : -EAGAIN;
@@ -220,6 +225,7 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
     chunk.bytes[random_.below(chunk.bytes.size())] ^= static_cast<std::uint8_t>(1u << random_.below(8));
     ++corruptions_;
   }
+  if (faulty && tamper) tamper(s.host, chunk.bytes);
   far.last_due = std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
   chunk.due = s.muted ? INT64_MAX : far.last_due;
   far.in_bytes += room;
@@ -240,6 +246,7 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   const std::uint64_t could = n;
   if (faulty && random_.chance(faults_.would_block)) n = 0;
   if (faulty && n > 1 && random_.chance(faults_.short_io)) n = random_.chance(512) ? 1 : random_.between(1, n - 1);
+  if (faulty && read_limit) n = std::min(n, read_limit(s.host, n));
   if (n < could) due_at(now_ + 1000, index);  // as if the rest came just afterwards
   if (n == 0) return -EAGAIN;
   std::uint64_t left = n;
@@ -339,6 +346,15 @@ std::uint64_t FakeWorld::open_sockets(int host) const {
     if (kind != Kind::kClosed) ++open;
   }
   return open;
+}
+
+int FakeWorld::low_water(int host) const {
+  int most = 0;
+  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+    const Socket& s = sockets_[static_cast<std::size_t>(index)];
+    if (s.kind == Kind::kStream) most = std::max(most, s.low_water);
+  }
+  return most;
 }
 
 void FakeWorld::dump() const {

@@ -56,6 +56,11 @@ class FakeWorld {
   std::function<void(int host)> boundary;
   // Called by a wait() that would sleep: the harness runs other ranks from here.
   std::function<void(int host)> asleep;
+  // Narrower than Faults, for tests that want one certain thing: at most how many bytes the read or write moves (0: EAGAIN), given how many it could.
+  std::function<std::uint64_t(int host, std::uint64_t could)> read_limit;
+  std::function<std::uint64_t(int host, std::uint64_t could)> write_limit;
+  // May change what is written, on its way.
+  std::function<void(int host, std::vector<std::uint8_t>& bytes)> tamper;
   // Called on what no correct engine does: use of a descriptor that it does not own.
   std::function<void(const char* what)> misuse;
 
@@ -78,6 +83,7 @@ class FakeWorld {
 
   void dump() const;  // the state of every open socket, on stderr
   std::uint64_t open_sockets(int host) const;
+  int low_water(int host) const;  // the highest of its connections
   Random& random() { return random_; }
 
  private:

@@ -1,0 +1,895 @@
+// Many simulated ranks, each a whole device (ch_lite.h) on its own engine, under random MPI-like traffic and trouble, from one seed.
+// Oracle: every receive gets a message that it may get by MPI's order, with its content; nothing is lost or doubled; all drains; the handler allocates nothing.
+// Runs: device_sim [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]; a failure prints the line that repeats it.
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "alloc_trap.h"
+#include "ch_lite/ch_lite.h"
+#include "ch_lite/channel.h"
+#include "ch_lite/channel_state.h"
+#include "ch_lite/device.h"
+#include "fake_net.h"
+#include "mplite/engine.h"
+#include "quiet_stderr.h"
+#include "random.h"
+
+namespace {
+
+using mplite::ChannelState;
+using mplite::Engine;
+using mplite::EngineOptions;
+using mplite::PeerAddress;
+using sim::FakeWorld;
+using sim::Random;
+
+enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kCount };
+const char* const kProfileNames[] = {"clean", "handler-only", "reset", "kill", "connect", "corrupt"};
+
+bool g_verbose = false;
+std::uint64_t g_seed = 0;
+Profile g_profile = Profile::kClean;
+
+[[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
+  alloc_trap::t_armed = 0;
+  quiet_stderr::restore();
+  std::fprintf(stderr, "device_sim: ");
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "\nrepeat with: device_sim --seed %llu --profile %s --runs 1\n", static_cast<unsigned long long>(g_seed),
+               kProfileNames[static_cast<int>(g_profile)]);
+  std::fflush(nullptr);
+  std::abort();
+}
+
+std::uint8_t pattern(std::uint64_t key, std::uint64_t offset) {
+  std::uint64_t x = key + (offset >> 3) * 0x9e3779b97f4a7c15u;
+  x ^= x >> 29;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 32;
+  return static_cast<std::uint8_t>(x >> ((offset & 7) * 8));
+}
+std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
+  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 0x100000001b3u +
+         number * 0xd6e8feb86659fd93u;
+}
+
+constexpr std::uint8_t kUntouched = 0xee;
+constexpr int kMessageKind = 1, kHeaderKind = 2, kDataKind = 3;
+// Tag bits that take no part in matching carry the message's number: the receiver learns which one it got, whatever its length.
+constexpr std::uint32_t kIgnoredBits = 0x7fff0000u;
+constexpr int kContexts = 3;
+
+struct Sim;
+struct Rank;
+
+// A message as its sender sees it.
+struct Message {
+  int from, to;
+  std::uint32_t context;
+  std::int32_t tag;
+  std::uint64_t number;  // from this sender to this receiver
+  std::uint64_t bytes;
+  bool synchronous;
+  int receive = -1;      // index of the receive that got it, at its receiver
+};
+
+struct Receive {
+  std::uint64_t order;   // of posting, or of the matched probe
+  std::uint32_t context;
+  int source;            // world rank or -1
+  std::int32_t tag;      // or LITE_ANY_TAG
+  std::uint64_t room = 0;
+  std::vector<std::uint8_t> buffer;
+  lite_request* request = nullptr;
+  bool pending = false;  // lite_irecv said LITE_PENDING and nothing came yet
+  bool cancelled = false;
+  bool failed = false;
+  bool probed = false;   // a matched probe: what it got is known
+  std::uint64_t probed_bytes = 0;
+};
+
+struct Send {
+  Rank* rank;
+  int kind;
+  int to;
+  std::uint64_t number;
+  std::vector<std::uint8_t> buffer;
+  bool pending = true;
+};
+
+// What a request's cookie points to.
+struct Cookie {
+  Rank* rank;
+  bool is_send;
+  std::size_t index;
+};
+
+struct Detached {
+  lite_message* message;
+  std::size_t receive;
+};
+
+struct AmSent {
+  std::uint64_t header_bytes, data_bytes;
+};
+
+struct Pair {
+  std::deque<Message> sent;     // point to point, to that rank
+  std::deque<AmSent> am_sent;
+  std::uint64_t am_got = 0;     // from that rank
+};
+
+struct Rank {
+  Sim* sim = nullptr;
+  int id = -1;
+  bool alive = true;
+  bool in_handler = false;
+  bool armed = false;
+  bool self_signal = false;
+  bool in_callback = false;
+  std::unique_ptr<PeerAddress[]> peers;
+  std::unique_ptr<Engine> engine;
+  std::unique_ptr<ChannelState> channel;
+  std::unique_ptr<ch_lite::Device> device;
+  std::vector<Pair> pairs;
+  std::deque<Send> sends;
+  std::deque<Receive> receives;
+  std::deque<Cookie> cookies;
+  std::vector<Detached> detached;
+  std::uint64_t order = 0;
+  std::uint64_t handler_runs = 0;
+};
+
+struct Sim {
+  explicit Sim(std::uint64_t seed);
+  void run();
+
+  void boot(Rank& r);
+  void bind(Rank& r) {
+    mplite::channel_bind(r.channel.get());
+    ch_lite::device_bind(r.device.get());
+  }
+  void act(Rank& r);
+  void run_handler(Rank& r);
+  void run_in_handler(Rank& r);
+  void look(Rank& r);
+  void send(Rank& r);
+  void send_active(Rank& r, int to);
+  void receive(Rank& r);
+  void post(Rank& r, std::uint32_t context, int source, std::int32_t tag, std::uint64_t room);
+  void probe(Rank& r);
+  void cancel(Rank& r);
+  void take_detached(Rank& r);
+  void received(Rank& r, std::size_t index, const lite_status& status);
+  void send_done(Rank& r, std::size_t index, int error);
+  void check_error(Rank& r, int peer, int code, const char* call);
+  void on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t* header, std::size_t header_bytes, const std::uint8_t* data,
+                 std::size_t data_bytes);
+  bool lost(const Rank& r, int peer) const { return r.engine->peer_error(peer) != 0; }
+  bool pair_lost(const Rank& r, const Rank& other) const {
+    return !other.alive || !r.alive || (&r != &other && (lost(r, other.id) || lost(other, r.id)));
+  }
+  bool accepts(const Receive& v, const Message& m) const {
+    return v.context == m.context && (v.source < 0 || v.source == m.from) &&
+           (v.tag == LITE_ANY_TAG || ((static_cast<std::uint32_t>(v.tag) ^ static_cast<std::uint32_t>(m.tag)) & ~kIgnoredBits) == 0);
+  }
+  std::int32_t source_name(std::uint32_t context, int rank) const { return context == 2 ? rank + 100 : rank; }
+  int rank_of_source(std::uint32_t context, std::int32_t source) const { return context == 2 ? source - 100 : source; }
+  bool catch_up(Rank& r);
+  bool quiet(std::string* why);
+  void drain();
+  void check_order();
+  void kill(Rank& r);
+
+  Random random;
+  sim::Faults faults;
+  std::unique_ptr<FakeWorld> world;
+  std::deque<Rank> ranks;
+  std::uint64_t length_max = 0;
+  std::uint64_t actions = 0;
+  bool loss_allowed = false;
+  bool check_content = true;
+  bool winding_down = false;
+  ch_lite::DeviceOptions device_options;
+};
+
+Sim* g_sim = nullptr;
+
+Sim::Sim(std::uint64_t seed) : random(seed) {
+  g_sim = this;
+  static const int shorts[] = {0, 100, 300, 700};
+  faults.short_io = shorts[random.below(4)];
+  faults.would_block = static_cast<int>(random.below(3)) * 80;
+  faults.empty_wait = static_cast<int>(random.below(3)) * 60;
+  faults.hidden_event = static_cast<int>(random.below(3)) * 60;
+  static const std::uint64_t pipes[] = {sim::kFreshBytes, 300, 5'000, 60'000, 2'000'000};
+  faults.pipe_max = pipes[random.below(5)];
+  static const std::int64_t delays[] = {0, 500, 20'000, 300'000};
+  faults.delay_max_ns = delays[random.below(4)];
+  if (g_profile == Profile::kReset) faults.reset = 8;
+  if (g_profile == Profile::kConnect) faults.refuse = faults.unanswered = faults.no_descriptor = 100;
+  if (g_profile == Profile::kCorrupt) faults.corrupt = 4;
+  loss_allowed = g_profile != Profile::kClean && g_profile != Profile::kHandlerOnly;
+  check_content = g_profile != Profile::kCorrupt;
+
+  const int size = static_cast<int>(random.between(2, 4));
+  world = std::make_unique<FakeWorld>(random.next(), size, faults);
+  length_max = std::min<std::uint64_t>(faults.pipe_max * 20, 400'000);
+  if (faults.short_io > 300) length_max = std::min<std::uint64_t>(length_max, 20'000);
+  actions = random.between(50, 1200);
+
+  // Cutoffs must be the same on every rank: the receiver computes the charge of what it gets.
+  static const std::uint64_t cutoffs[] = {0, 1, 64, 1'000, 16'000, 100'000, UINT64_MAX};
+  device_options.size = size;
+  device_options.short_max = cutoffs[random.below(6)];
+  device_options.eager_max = cutoffs[random.below(7)];
+  static const std::uint64_t credits[] = {0, 20'000, 100'000, 4u << 20};
+  device_options.credits_bytes = credits[random.below(4)];
+  device_options.unexpected_max_bytes = random.chance(512) ? 1u << 20 : 64u << 20;
+  device_options.hooks.idle = [](void* arg, std::uint32_t) {
+    auto* r = static_cast<Rank*>(arg);
+    if (r->sim->random.chance(200)) MPID_ChannelWait(20'000);
+  };
+  device_options.hooks.report = [](void*, int, int, int, const char* what) {
+    if (g_verbose && what != nullptr) std::fprintf(stderr, "report: %s\n", what);
+  };
+  device_options.hooks.give_up = [](void* arg, int peer, int error) { static_cast<Rank*>(arg)->engine->give_up(peer, error); };
+
+  world->misuse = [](const char* what) { fail("the engine calls %s with a descriptor that is closed or not its own", what); };
+  world->boundary = [this](int host) {
+    Rank& r = ranks[static_cast<std::size_t>(host)];
+    if (!r.alive || !r.armed || r.in_handler || r.device == nullptr) return;
+    if (world->signal_pending(host) ? random.chance(300) : random.chance(4)) run_handler(r);
+  };
+  world->asleep = [this](int host) {
+    if (ranks[static_cast<std::size_t>(host)].engine->gate().held()) fail("rank %d sleeps with its gate closed", host);
+  };
+  ch_lite::host_settings.tag_ignore_bits = kIgnoredBits;
+  for (int i = 0; i < size; ++i) {
+    ranks.emplace_back();
+    ranks.back().sim = this;
+    ranks.back().id = i;
+  }
+  for (Rank& r : ranks) boot(r);
+}
+
+void Sim::boot(Rank& r) {
+  const int size = static_cast<int>(ranks.size());
+  r.peers = std::make_unique<PeerAddress[]>(ranks.size());
+  for (int i = 0; i < size; ++i) {
+    r.peers[static_cast<std::size_t>(i)].address = FakeWorld::address(i);
+    std::snprintf(r.peers[static_cast<std::size_t>(i)].host, sizeof r.peers[0].host, "host%d", i);
+  }
+  EngineOptions o;
+  o.rank = r.id;
+  o.size = size;
+  o.peers = r.peers.get();
+  o.listener = world->make_listener(r.id);
+  std::memset(o.secret, 7, sizeof o.secret);
+  o.connect_timeout_ns = 2'000'000'000;
+  static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
+  o.frame_bytes = frames[random.below(4)];
+  o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
+  r.engine = std::make_unique<Engine>(world->net(r.id), o);
+  if (r.engine->start() != 0) fail("rank %d does not start", r.id);
+  r.channel = std::make_unique<ChannelState>(*r.engine);
+  mplite::channel_bind(r.channel.get());
+  ch_lite::DeviceOptions d = device_options;
+  d.rank = r.id;
+  d.hooks.arg = &r;
+  ch_lite::host_settings.am_callback = [](int peer, std::uint32_t handler, const void* header, std::size_t header_bytes, const void* data,
+                                          std::size_t data_bytes, void* arg) {
+    auto* rank = static_cast<Rank*>(arg);
+    rank->sim->on_active(*rank, peer, handler, static_cast<const std::uint8_t*>(header), header_bytes, static_cast<const std::uint8_t*>(data), data_bytes);
+  };
+  ch_lite::host_settings.am_callback_arg = &r;
+  r.device = std::make_unique<ch_lite::Device>(d);
+  ch_lite::device_bind(r.device.get());
+  if (!r.device->start()) fail("device %d does not start", r.id);
+  r.pairs.resize(ranks.size());
+  r.engine->gate().set_drain(
+      [](void* arg) {
+        auto* rank = static_cast<Rank*>(arg);
+        if (rank->in_handler) {
+          rank->sim->run_in_handler(*rank);
+          return;
+        }
+        rank->engine->set_exhaustive(true);
+        rank->device->progress();
+        rank->engine->set_exhaustive(false);
+      },
+      &r);
+  r.engine->set_signal_driven(1, 29);
+  r.armed = random.chance(800) || g_profile == Profile::kHandlerOnly;
+}
+
+void Sim::run_handler(Rank& r) {
+  ChannelState* channel_before = mplite::channel_bound();
+  ch_lite::Device* device_before = ch_lite::device_current;
+  bind(r);
+  world->take_signal(r.id);
+  r.self_signal = false;
+  r.in_handler = true;
+  ++r.handler_runs;
+  {
+    alloc_trap::Armed armed;
+    if (r.engine->gate().try_enter()) {
+      run_in_handler(r);
+      r.engine->gate().leave();
+    }
+  }
+  r.in_handler = false;
+  mplite::channel_bind(channel_before);
+  ch_lite::device_bind(device_before);
+}
+
+void Sim::run_in_handler(Rank& r) {
+  r.engine->set_async(true);
+  r.engine->begin_budget();
+  r.device->progress();
+  r.engine->end_budget();
+  r.engine->set_async(false);
+  if (r.engine->more_to_do()) r.self_signal = true;
+}
+
+void Sim::check_error(Rank& r, int peer, int code, const char* call) {
+  if (!loss_allowed) fail("rank %d: %s with rank %d gives %d", r.id, call, peer, code);
+  if (code != LITE_ERR_PEER_LOST) fail("rank %d: %s with rank %d gives %d", r.id, call, peer, code);
+  if (peer >= 0 && !lost(r, peer)) fail("rank %d: %s says that rank %d is lost, the engine does not", r.id, call, peer);
+}
+
+// ---- traffic ----
+
+void Sim::send(Rank& r) {
+  const int to = static_cast<int>(random.below(ranks.size()));
+  Pair& p = r.pairs[static_cast<std::size_t>(to)];
+  Message m = {};
+  m.from = r.id;
+  m.to = to;
+  m.context = static_cast<std::uint32_t>(random.below(kContexts));
+  m.number = p.sent.size();
+  m.tag = static_cast<std::int32_t>(random.below(3) | (m.number & 0x7fff) << 16);
+  m.bytes = random.length(length_max);
+  m.synchronous = random.chance(150);
+  Send s = {&r, kMessageKind, to, m.number, {}, true};
+  s.buffer.resize(m.bytes);
+  const std::uint64_t key = key_of(kMessageKind, r.id, to, m.number);
+  for (std::uint64_t i = 0; i < m.bytes; ++i) s.buffer[i] = pattern(key, i);
+  const lite_envelope e = {m.context, source_name(m.context, r.id), m.tag};
+  p.sent.push_back(m);
+  r.sends.push_back(std::move(s));
+  const std::size_t index = r.sends.size() - 1;
+  r.cookies.push_back({&r, true, index});
+  lite_request* request = nullptr;
+  const int rc = lite_isend(r.sends[index].buffer.data(), m.bytes, to, &e, m.synchronous ? LITE_SEND_SYNC : 0, &r.cookies.back(), &request);
+  if (rc < 0) {
+    check_error(r, to, rc, "lite_isend");
+    send_done(r, index, LITE_ERR_PEER_LOST);
+  } else if (rc == LITE_OK) {
+    if (request != nullptr) fail("rank %d: lite_isend is done and makes a request", r.id);
+    send_done(r, index, LITE_OK);
+  } else if (request == nullptr) {
+    fail("rank %d: lite_isend is pending without a request", r.id);
+  }
+}
+
+void Sim::send_done(Rank& r, std::size_t index, int error) {
+  Send& s = r.sends[index];
+  if (!s.pending) fail("rank %d: a send completes twice", r.id);
+  s.pending = false;
+  if (error != LITE_OK) check_error(r, s.to, error, "a send's completion");
+  if (error == LITE_OK && s.kind == kMessageKind) {
+    const Message& m = r.pairs[static_cast<std::size_t>(s.to)].sent[s.number];
+    if (m.synchronous && check_content) {
+      const Rank& receiver = ranks[static_cast<std::size_t>(s.to)];
+      const bool possible = std::any_of(receiver.receives.begin(), receiver.receives.end(), [&](const Receive& v) { return accepts(v, m); });
+      if (!possible) fail("rank %d: a synchronous send to rank %d completes before any receive that could match it", r.id, s.to);
+    }
+  }
+  std::fill(s.buffer.begin(), s.buffer.end(), 0xdd);
+  std::vector<std::uint8_t>().swap(s.buffer);
+}
+
+void Sim::send_active(Rank& r, int to) {
+  Pair& p = r.pairs[static_cast<std::size_t>(to)];
+  const AmSent sent = {random.chance(800) ? random.below(100) : random.below(LITE_AM_HEADER_MAX + 1), random.chance(300) ? 0 : random.length(std::min<std::uint64_t>(length_max, 80'000))};
+  const std::uint64_t number = p.am_sent.size();
+  std::vector<std::uint8_t> header(sent.header_bytes);
+  for (std::size_t i = 0; i < header.size(); ++i) header[i] = pattern(key_of(kHeaderKind, r.id, to, number), i);
+  Send s = {&r, kDataKind, to, number, {}, true};
+  s.buffer.resize(sent.data_bytes);
+  for (std::size_t i = 0; i < s.buffer.size(); ++i) s.buffer[i] = pattern(key_of(kDataKind, r.id, to, number), i);
+  p.am_sent.push_back(sent);
+  r.sends.push_back(std::move(s));
+  const std::size_t index = r.sends.size() - 1;
+  r.cookies.push_back({&r, true, index});
+  lite_request* request = nullptr;
+  const int rc = lite_am_isend(to, static_cast<std::uint32_t>(number), header.data(), header.size(), r.sends[index].buffer.data(), sent.data_bytes, &r.cookies.back(), &request);
+  if (rc < 0) {
+    check_error(r, to, rc, "lite_am_isend");
+    send_done(r, index, LITE_ERR_PEER_LOST);
+  } else if (rc == LITE_OK) {
+    send_done(r, index, LITE_OK);
+  } else if (sent.data_bytes == 0) {
+    fail("rank %d: an active message without data is pending", r.id);
+  }
+}
+
+void Sim::on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t* header, std::size_t header_bytes, const std::uint8_t* data,
+                    std::size_t data_bytes) {
+  if (r.in_handler) fail("rank %d: an active message is delivered in the handler", r.id);
+  if (r.in_callback) fail("rank %d: an active message is delivered inside another", r.id);
+  Pair& p = r.pairs[static_cast<std::size_t>(peer)];
+  const Pair& theirs = ranks[static_cast<std::size_t>(peer)].pairs[static_cast<std::size_t>(r.id)];
+  const std::uint64_t number = p.am_got++;
+  if (check_content) {
+    if (handler != number) fail("rank %d: active message %u from rank %d where %llu is due", r.id, handler, peer, static_cast<unsigned long long>(number));
+    if (number >= theirs.am_sent.size()) fail("rank %d: an active message from rank %d that was never sent", r.id, peer);
+    const AmSent& sent = theirs.am_sent[number];
+    if (sent.header_bytes != header_bytes || sent.data_bytes != data_bytes) fail("rank %d: active message %u from rank %d has the wrong length", r.id, handler, peer);
+    if ((reinterpret_cast<std::uintptr_t>(header) & 15) != 0 || (data_bytes != 0 && (reinterpret_cast<std::uintptr_t>(data) & 15) != 0))
+      fail("rank %d: an active message's header or data is not aligned", r.id);
+    for (std::size_t i = 0; i < header_bytes; ++i)
+      if (header[i] != pattern(key_of(kHeaderKind, peer, r.id, number), i)) fail("rank %d: header byte %zu of active message %u from rank %d is wrong", r.id, i, handler, peer);
+    for (std::size_t i = 0; i < data_bytes; ++i)
+      if (data[i] != pattern(key_of(kDataKind, peer, r.id, number), i)) fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, i, handler, peer);
+  }
+  if (winding_down) return;
+  r.in_callback = true;
+  if (random.chance(200) && !lost(r, peer)) send_active(r, peer);
+  if (random.chance(100)) send(r);
+  if (random.chance(100)) receive(r);
+  r.in_callback = false;
+}
+
+void Sim::receive(Rank& r) {
+  const auto context = static_cast<std::uint32_t>(random.below(kContexts));
+  const int source = random.chance(300) ? -1 : static_cast<int>(random.below(ranks.size()));
+  const std::int32_t tag = random.chance(300) ? LITE_ANY_TAG : static_cast<std::int32_t>(random.below(3) | random.below(0x8000) << 16);
+  post(r, context, source, tag, random.chance(850) ? length_max : random.length(length_max));
+}
+
+void Sim::post(Rank& r, std::uint32_t context, int source, std::int32_t tag, std::uint64_t room) {
+  r.receives.emplace_back();
+  const std::size_t index = r.receives.size() - 1;
+  Receive& v = r.receives.back();
+  v.order = r.order++;
+  v.context = context;
+  v.source = source;
+  v.tag = tag;
+  v.room = room;
+  v.buffer.assign(room + 8, kUntouched);
+  r.cookies.push_back({&r, false, index});
+  const lite_envelope e = {context, source < 0 ? LITE_ANY_SOURCE : source_name(context, source), tag};
+  lite_status status = {};
+  const int rc = lite_irecv(v.buffer.data(), room, source, &e, &r.cookies.back(), &status, &v.request);
+  if (rc < 0) {
+    check_error(r, source, rc, "lite_irecv");
+    v.failed = true;
+    std::vector<std::uint8_t>().swap(v.buffer);
+  } else if (rc == LITE_OK) {
+    received(r, index, status);
+  } else {
+    if (v.request == nullptr) fail("rank %d: lite_irecv is pending without a request", r.id);
+    v.pending = true;
+  }
+}
+
+void Sim::received(Rank& r, std::size_t index, const lite_status& status) {
+  Receive& v = r.receives[index];
+  v.pending = false;
+  v.request = nullptr;
+  if (status.error == LITE_ERR_PEER_LOST) {
+    if (!loss_allowed) fail("rank %d: a receive fails: peer lost", r.id);
+    if (v.source >= 0 && !lost(r, v.source)) fail("rank %d: a receive from rank %d fails, but the engine has not lost it", r.id, v.source);
+    v.failed = true;
+    std::vector<std::uint8_t>().swap(v.buffer);
+    return;
+  }
+  if (status.error != LITE_OK && status.error != LITE_ERR_TRUNCATE) fail("rank %d: a receive ends with error %d", r.id, status.error);
+  if (!check_content) {
+    std::vector<std::uint8_t>().swap(v.buffer);
+    return;
+  }
+  const int from = rank_of_source(v.context, status.source);
+  if (from < 0 || from >= static_cast<int>(ranks.size()) || status.peer != from) fail("rank %d: a receive names source %d, peer %d", r.id, status.source, status.peer);
+  auto& sent = ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)].sent;
+  const std::uint64_t number = static_cast<std::uint32_t>(status.tag) >> 16;
+  if (number >= sent.size()) fail("rank %d: a message that rank %d never sent", r.id, from);
+  Message& m = sent[number];
+  if (m.tag != status.tag || m.context != v.context) fail("rank %d: message %llu from rank %d comes with another envelope", r.id, static_cast<unsigned long long>(number), from);
+  if (!accepts(v, m)) fail("rank %d: a receive got message %llu from rank %d, which it does not match", r.id, static_cast<unsigned long long>(number), from);
+  if (m.receive >= 0) fail("rank %d: message %llu from rank %d is received twice", r.id, static_cast<unsigned long long>(number), from);
+  m.receive = static_cast<int>(index);
+  const bool truncated = m.bytes > v.room;
+  if (truncated != (status.error == LITE_ERR_TRUNCATE)) fail("rank %d: message of %llu bytes into %llu: error %d", r.id, static_cast<unsigned long long>(m.bytes), static_cast<unsigned long long>(v.room), status.error);
+  const std::uint64_t delivered = std::min(m.bytes, v.room);
+  if (status.bytes != delivered) fail("rank %d: status says %llu bytes, not %llu", r.id, static_cast<unsigned long long>(status.bytes), static_cast<unsigned long long>(delivered));
+  if (v.probed && v.probed_bytes != m.bytes) fail("rank %d: probe said %llu bytes, the message has %llu", r.id, static_cast<unsigned long long>(v.probed_bytes), static_cast<unsigned long long>(m.bytes));
+  const std::uint64_t key = key_of(kMessageKind, from, r.id, number);
+  for (std::uint64_t i = 0; i < v.buffer.size(); ++i) {
+    const std::uint8_t wanted = i < delivered ? pattern(key, i) : kUntouched;
+    if (v.buffer[i] != wanted) fail("rank %d: byte %llu of message %llu (%llu bytes, room %llu) from rank %d is wrong", r.id, static_cast<unsigned long long>(i), static_cast<unsigned long long>(number), static_cast<unsigned long long>(m.bytes), static_cast<unsigned long long>(v.room), from);
+  }
+  std::vector<std::uint8_t>().swap(v.buffer);
+}
+
+void Sim::probe(Rank& r) {
+  const auto context = static_cast<std::uint32_t>(random.below(kContexts));
+  const int source = random.chance(500) ? -1 : static_cast<int>(random.below(ranks.size()));
+  const std::int32_t tag = random.chance(500) ? LITE_ANY_TAG : static_cast<std::int32_t>(random.below(3));
+  const lite_envelope e = {context, source < 0 ? LITE_ANY_SOURCE : source_name(context, source), tag};
+  lite_status status = {};
+  if (random.chance(400)) {
+    const int rc = lite_iprobe(source, &e, &status);
+    if (rc < 0) return check_error(r, source, rc, "lite_iprobe");
+    if (rc == 0 || !check_content) return;
+    const int from = rank_of_source(context, status.source);
+    const auto& sent = ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)].sent;
+    const std::uint64_t number = static_cast<std::uint32_t>(status.tag) >> 16;
+    if (number >= sent.size() || sent[number].bytes != status.bytes || sent[number].receive >= 0) fail("rank %d: probe sees what is not there", r.id);
+    return;
+  }
+  lite_message* message = nullptr;
+  const int rc = lite_improbe(source, &e, &status, &message);
+  if (rc < 0) return check_error(r, source, rc, "lite_improbe");
+  if (rc == 0) return;
+  r.receives.emplace_back();
+  Receive& v = r.receives.back();
+  v.order = r.order++;
+  v.context = context;
+  v.source = source;
+  v.tag = tag;
+  v.probed = true;
+  v.probed_bytes = status.bytes;
+  r.detached.push_back({message, r.receives.size() - 1});
+  if (random.chance(500)) take_detached(r);
+}
+
+void Sim::take_detached(Rank& r) {
+  if (r.detached.empty()) return;
+  const std::size_t which = random.below(r.detached.size());
+  const Detached d = r.detached[which];
+  r.detached.erase(r.detached.begin() + static_cast<std::ptrdiff_t>(which));
+  Receive& v = r.receives[d.receive];
+  v.room = random.chance(800) ? v.probed_bytes : random.below(v.probed_bytes + 10);
+  if (v.probed_bytes > 8 * length_max) v.room = length_max;  // a changed length
+  v.buffer.assign(v.room + 8, kUntouched);
+  r.cookies.push_back({&r, false, d.receive});
+  lite_status status = {};
+  const int rc = lite_imrecv(d.message, v.buffer.data(), v.room, &r.cookies.back(), &status, &v.request);
+  if (rc < 0) {
+    check_error(r, -1, rc, "lite_imrecv");
+    v.failed = true;
+    std::vector<std::uint8_t>().swap(v.buffer);
+  } else if (rc == LITE_OK) {
+    received(r, d.receive, status);
+  } else {
+    v.pending = true;
+  }
+}
+
+void Sim::cancel(Rank& r) {
+  if (r.receives.empty()) return;
+  Receive& v = r.receives[random.below(r.receives.size())];
+  if (!v.pending) return;
+  if (lite_cancel_recv(v.request) == 0) return;
+  v.pending = false;
+  v.cancelled = true;
+  std::vector<std::uint8_t>().swap(v.buffer);  // nothing may arrive there any more
+}
+
+// What the host does while it waits or tests.
+void Sim::look(Rank& r) {
+  bind(r);
+  lite_hot.polls_since_exit = static_cast<int>(random.below(3));
+  const int rc = lite_progress();
+  if (rc < 0) fail("rank %d: lite_progress gives %d", r.id, rc);
+  while (lite_request* request = lite_next_completion()) {
+    auto* cookie = static_cast<Cookie*>(lite_request_cookie(request));
+    if (cookie == nullptr || cookie->rank != &r) fail("rank %d: a completion of another rank", r.id);
+    lite_status status = {};
+    lite_request_status(request, &status);
+    if ((lite_request_is_send(request) != 0) != cookie->is_send) fail("rank %d: a send completes as a receive", r.id);
+    lite_request_free(request);
+    if (cookie->is_send)
+      send_done(r, cookie->index, status.error);
+    else
+      received(r, cookie->index, status);
+  }
+}
+
+void Sim::act(Rank& r) {
+  bind(r);
+  switch (random.below(12)) {
+    case 0:
+    case 1:
+    case 2: send(r); break;
+    case 3:
+    case 4:
+    case 5: receive(r); break;
+    case 6: {
+      const int to = static_cast<int>(random.below(ranks.size()));
+      if (!lost(r, to) || to == r.id) send_active(r, to);
+      break;
+    }
+    case 7: probe(r); break;
+    case 8: cancel(r); break;
+    case 9: take_detached(r); break;
+    default: look(r);
+  }
+}
+
+void Sim::kill(Rank& r) {
+  r.alive = false;
+  bind(r);
+  r.engine.reset();
+  ch_lite::device_bind(nullptr);
+  r.device.reset();
+  mplite::channel_bind(nullptr);
+  r.channel.reset();
+  world->kill(r.id);
+}
+
+// ---- the end ----
+
+// Posts receives for what is still on its way. True when nothing is missing.
+bool Sim::catch_up(Rank& r) {
+  bool all = true;
+  while (!r.detached.empty()) take_detached(r);
+  for (Rank& other : ranks) {
+    if (pair_lost(r, other) || !check_content) continue;
+    for (std::uint32_t context = 0; context < kContexts; ++context) {
+      std::uint64_t missing = 0, pending = 0;
+      for (const Message& m : other.pairs[static_cast<std::size_t>(r.id)].sent)
+        if (m.context == context && m.receive < 0) ++missing;
+      for (const Receive& v : r.receives)
+        if (v.pending && v.context == context && (v.source == other.id || v.source < 0)) ++pending;
+      if (missing > 0) all = false;
+      for (; pending < missing; ++pending) post(r, context, other.id, LITE_ANY_TAG, length_max);
+    }
+  }
+  return all;
+}
+
+bool Sim::quiet(std::string* why) {
+  char text[200];
+  const auto no = [&](const char* format, auto... arguments) {
+    std::snprintf(text, sizeof text, format, arguments...);
+    if (why != nullptr) *why = text;
+    return false;
+  };
+  for (Rank& r : ranks) {
+    if (!r.alive) continue;
+    bind(r);
+    for (const Rank& other : ranks) {
+      if (pair_lost(r, other) || !check_content) continue;
+      const Pair& theirs = other.pairs[static_cast<std::size_t>(r.id)];
+      for (const Message& m : theirs.sent)
+        if (m.receive < 0) return no("rank %d: message %llu of %llu bytes from rank %d (context %u, tag %x) does not come", r.id, static_cast<unsigned long long>(m.number), static_cast<unsigned long long>(m.bytes), other.id, m.context, m.tag);
+      const std::uint64_t got = r.pairs[static_cast<std::size_t>(other.id)].am_got;
+      if (got != theirs.am_sent.size()) return no("rank %d: %llu of %zu active messages from rank %d came", r.id, static_cast<unsigned long long>(got), theirs.am_sent.size(), other.id);
+    }
+    for (const Send& s : r.sends) {
+      const Rank& other = ranks[static_cast<std::size_t>(s.to)];
+      // A send to somebody who has given us up, and whom we have not, may wait for an answer that never comes; so may one into a changed stream.
+      const bool limbo = other.alive && (!check_content || (s.to != r.id && lost(other, r.id))) && !(s.to != r.id && lost(r, s.to));
+      if (s.pending && !limbo) return no("rank %d: send %llu of kind %d to rank %d is not complete", r.id, static_cast<unsigned long long>(s.number), s.kind, s.to);
+    }
+    for (const Receive& v : r.receives)
+      if (v.pending && v.source >= 0 && lost(r, v.source)) return no("rank %d: a receive from rank %d, which is lost, is not complete", r.id, v.source);
+    if (MPID_ChannelQueued() != 0 && check_content) return no("rank %d: %llu frames are queued", r.id, static_cast<unsigned long long>(MPID_ChannelQueued()));
+  }
+  return true;
+}
+
+void Sim::drain() {
+  winding_down = true;
+  world->calm();
+  std::string why;
+  for (Rank& r : ranks) {
+    if (!r.alive) continue;
+    bind(r);
+    for (Receive& v : r.receives)
+      if (v.pending && lite_cancel_recv(v.request) != 0) {
+        v.pending = false;
+        v.cancelled = true;
+        std::vector<std::uint8_t>().swap(v.buffer);
+      }
+    catch_up(r);
+  }
+  if (g_profile == Profile::kHandlerOnly) {
+    // The application computes: everything that is posted must complete by signals. Active messages are the host's and wait for it, and what a pool
+    // was too empty for waits for the next call into the library.
+    for (Rank& r : ranks) {
+      bind(r);
+      mplite::Hold gate(r.engine->gate());
+      r.engine->set_exhaustive(true);
+      r.device->progress();
+      r.engine->set_exhaustive(false);
+    }
+    std::uint64_t refused = 0;
+    int idle = 0;
+    for (int i = 0; i < 300'000 && idle < 200; ++i) {
+      bool any = false;
+      for (Rank& r : ranks) {
+        if (!world->signal_pending(r.id) && !r.self_signal) continue;
+        run_handler(r);
+        any = true;
+      }
+      if (any) {
+        idle = 0;
+      } else {
+        ++idle;
+        world->skip(1'000'000);
+      }
+    }
+    for (Rank& r : ranks) refused += r.engine->counters().no_memory_in_handler;
+    if (refused == 0) {
+      for (Rank& r : ranks) {
+        bind(r);
+        while (lite_request* request = lite_next_completion()) {
+          auto* cookie = static_cast<Cookie*>(lite_request_cookie(request));
+          lite_status status = {};
+          lite_request_status(request, &status);
+          lite_request_free(request);
+          if (cookie->is_send) send_done(r, cookie->index, status.error);
+          else received(r, cookie->index, status);
+        }
+      }
+      for (Rank& r : ranks)
+        for (const Receive& v : r.receives)
+          if (v.pending && v.source >= 0) fail("signals alone do not finish it: rank %d waits for a message from rank %d", r.id, v.source);
+    }
+  }
+  int turns = 0, quiet_turns = 0;
+  const int limit = 300'000;
+  for (; turns < limit; ++turns) {
+    for (Rank& r : ranks) {
+      if (!r.alive) continue;
+      look(r);
+      if (turns % 8 == 0) catch_up(r);
+    }
+    if (turns % 4 == 0) {
+      if (quiet(nullptr)) {
+        if (++quiet_turns > 5) break;
+      } else {
+        quiet_turns = 0;
+      }
+    }
+    if (turns % 16 == 15) world->skip(turns < 2'000 ? 1'000'000 : 100'000'000);
+    if (g_profile == Profile::kCorrupt && turns == 2'000)
+      for (int a = 0; a < static_cast<int>(ranks.size()); ++a)
+        for (int b = 0; b < a; ++b) world->cut(a, b);
+  }
+  if (turns == limit) {
+    quiet(&why);
+    if (g_verbose) world->dump();
+    fail("does not drain: %s", why.c_str());
+  }
+}
+
+// MPI 4.0 3.5: of two messages from one sender, the earlier goes to the earlier of two receives that both take it.
+void Sim::check_order() {
+  if (!check_content) return;
+  for (const Rank& r : ranks) {
+    if (!r.alive) continue;
+    for (const Rank& other : ranks) {
+      const auto& sent = other.pairs[static_cast<std::size_t>(r.id)].sent;
+      for (std::size_t later = 0; later < sent.size(); ++later) {
+        const Message& m2 = sent[later];
+        if (m2.receive < 0) continue;
+        const Receive& v2 = r.receives[static_cast<std::size_t>(m2.receive)];
+        for (std::size_t earlier = 0; earlier < later; ++earlier) {
+          const Message& m1 = sent[earlier];
+          if (m1.context != m2.context || !accepts(v2, m1)) continue;
+          const bool overtaken = m1.receive >= 0 && r.receives[static_cast<std::size_t>(m1.receive)].order > v2.order;
+          if (overtaken) fail("rank %d: message %zu from rank %d overtook message %zu", r.id, later, other.id, earlier);
+        }
+      }
+      for (const Receive& v : r.receives) {
+        if (!v.pending) continue;
+        for (const Message& m : sent)
+          if (m.receive >= 0 && accepts(v, m) && r.receives[static_cast<std::size_t>(m.receive)].order > v.order)
+            fail("rank %d: message %llu from rank %d passed over an earlier receive that still waits", r.id, static_cast<unsigned long long>(m.number), other.id);
+      }
+    }
+  }
+}
+
+void Sim::run() {
+  for (std::uint64_t i = 0; i < actions; ++i) {
+    Rank& r = ranks[random.below(ranks.size())];
+    if (g_profile == Profile::kKill && r.alive && random.chance(3)) {
+      int alive = 0;
+      for (const Rank& each : ranks) alive += each.alive ? 1 : 0;
+      if (alive > 1) kill(r);
+    }
+    if (g_profile == Profile::kReset && random.chance(2)) world->cut(static_cast<int>(random.below(ranks.size())), static_cast<int>(random.below(ranks.size())));
+    if (r.alive) act(r);
+    if (random.chance(50)) world->skip(100'000);
+  }
+  drain();
+  check_order();
+  std::uint64_t handler_runs = 0;
+  for (Rank& r : ranks) {
+    handler_runs += r.handler_runs;
+    if (!r.alive) continue;
+    bind(r);
+    if (!loss_allowed) {
+      if (r.device->unexpected_count() != 0) fail("rank %d: %u unexpected messages are left", r.id, r.device->unexpected_count());
+      if (r.device->messages_used() != 0) fail("rank %d: %u message nodes are left", r.id, r.device->messages_used());
+      std::uint32_t pending = 0;
+      for (const Receive& v : r.receives) pending += v.pending ? 1 : 0;
+      if (r.device->requests_used() != pending) fail("rank %d: %u requests are left, %u pending", r.id, r.device->requests_used(), pending);
+      if (r.device->blocks().bytes_in_use() != 0) fail("rank %d: %llu bytes of blocks are left", r.id, static_cast<unsigned long long>(r.device->blocks().bytes_in_use()));
+    }
+    kill(r);
+    if (world->open_sockets(r.id) > 0) fail("rank %d leaves sockets open", r.id);
+  }
+  if (g_verbose) std::fprintf(stderr, "seed %llu %s: %zu ranks, %llu actions, %llu handler runs, short %llu eager %llu\n", static_cast<unsigned long long>(g_seed), kProfileNames[static_cast<int>(g_profile)], ranks.size(), static_cast<unsigned long long>(actions), static_cast<unsigned long long>(handler_runs), static_cast<unsigned long long>(device_options.short_max), static_cast<unsigned long long>(device_options.eager_max));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::uint64_t seed = 1, runs = 0;
+  double seconds = 12;
+  int only = -1;
+  bool bounded = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--verbose") {
+      g_verbose = true;
+      continue;
+    }
+    if (option == "--seed") seed = std::strtoull(value, nullptr, 0);
+    else if (option == "--runs") runs = std::strtoull(value, nullptr, 0), bounded = true;
+    else if (option == "--seconds") seconds = std::strtod(value, nullptr);
+    else if (option == "--profile") {
+      for (int p = 0; p < static_cast<int>(Profile::kCount); ++p)
+        if (std::strcmp(kProfileNames[p], value) == 0) only = p;
+      if (only < 0) {
+        std::fprintf(stderr, "device_sim: unknown profile %s\n", value);
+        return 2;
+      }
+    } else {
+      std::fprintf(stderr, "usage: device_sim [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]\n");
+      return 2;
+    }
+    ++i;
+  }
+  if (!mplite::hello_prepare()) return 2;
+  alloc_trap::install();
+  if (!g_verbose) quiet_stderr::begin();
+  const auto start = std::chrono::steady_clock::now();
+  std::uint64_t done = 0, cases = 0;
+  for (;; ++seed) {
+    for (int p = 0; p < static_cast<int>(Profile::kCount); ++p) {
+      if (only >= 0 && p != only) continue;
+      g_seed = seed;
+      g_profile = static_cast<Profile>(p);
+      Sim sim(seed * 16 + static_cast<std::uint64_t>(p) + 0x5eed);
+      sim.run();
+      ++cases;
+    }
+    ++done;
+    if (bounded && done >= runs) break;
+    if (!bounded && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+  }
+  std::printf("100%%: Checks: %llu, Failures: 0, Errors: 0\n", static_cast<unsigned long long>(cases));
+  return 0;
+}

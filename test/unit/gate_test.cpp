@@ -1,0 +1,226 @@
+// The progress gate: exclusion between threads, and a handler's work is done by whoever turned it away.
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <atomic>
+
+#include "mplite/gate.h"
+#include "run_tests.h"
+
+namespace {
+
+using mplite::Gate;
+using mplite::Hold;
+
+Gate* g_gate = nullptr;
+std::atomic<int> g_drains{0};
+bool g_held_in_drain = true;
+
+void count_drain(void*) {
+  if (g_gate != nullptr) g_held_in_drain = g_held_in_drain && g_gate->held();
+  ++g_drains;
+}
+
+}  // namespace
+
+START_TEST(hold_nests_within_a_thread) {
+  Gate gate;
+  ck_assert(!gate.held());
+  {
+    Hold a(gate);
+    {
+      Hold b(gate);
+      Hold c(gate);
+      ck_assert(gate.held());
+    }
+    ck_assert(gate.held());
+  }
+  ck_assert(!gate.held());
+}
+END_TEST
+
+START_TEST(handler_enters_an_open_gate) {
+  Gate gate;
+  gate.set_drain(count_drain, nullptr);
+  ck_assert(gate.try_enter());
+  ck_assert(gate.held());
+  gate.leave();
+  ck_assert(!gate.held());
+  ck_assert_int_eq(g_drains.load(), 0);
+}
+END_TEST
+
+START_TEST(handler_may_hold_again_inside) {
+  Gate gate;
+  ck_assert(gate.try_enter());
+  {
+    Hold again(gate);
+  }
+  ck_assert(gate.held());
+  gate.leave();
+  ck_assert(!gate.held());
+}
+END_TEST
+
+START_TEST(handler_turned_away_leaves_its_work_to_the_holder) {
+  Gate gate;
+  g_gate = &gate;
+  gate.set_drain(count_drain, nullptr);
+  {
+    Hold hold(gate);
+    ck_assert(!gate.try_enter());
+    ck_assert(!gate.try_enter());
+    ck_assert_int_eq(g_drains.load(), 0);
+  }
+  ck_assert_int_eq(g_drains.load(), 1);  // two signals, one look
+  ck_assert(g_held_in_drain);
+  ck_assert(!gate.held());
+  {
+    Hold hold(gate);
+  }
+  ck_assert_int_eq(g_drains.load(), 1);
+}
+END_TEST
+
+START_TEST(only_the_outermost_leave_drains) {
+  Gate gate;
+  gate.set_drain(count_drain, nullptr);
+  gate.enter();
+  gate.enter();
+  ck_assert(!gate.try_enter());
+  gate.leave();
+  ck_assert_int_eq(g_drains.load(), 0);
+  gate.leave();
+  ck_assert_int_eq(g_drains.load(), 1);
+}
+END_TEST
+
+START_TEST(handler_that_comes_while_draining_is_drained_as_well) {
+  Gate gate;
+  g_gate = &gate;
+  static int left;
+  left = 3;
+  gate.set_drain(
+      [](void*) {
+        ++g_drains;
+        if (--left > 0) ck_assert(!g_gate->try_enter());
+      },
+      nullptr);
+  {
+    Hold hold(gate);
+    ck_assert(!gate.try_enter());
+  }
+  ck_assert_int_eq(g_drains.load(), 3);
+  ck_assert(!gate.held());
+}
+END_TEST
+
+namespace {
+struct Shared {
+  Gate gate;
+  long plain = 0;  // changed only inside
+  int rounds = 0;
+};
+void* add(void* arg) {
+  auto* s = static_cast<Shared*>(arg);
+  for (int i = 0; i < s->rounds; ++i) {
+    Hold hold(s->gate);
+    const long seen = s->plain;
+    if (i % 64 == 0) {
+      for (volatile int k = 0; k < 2000; ++k) {
+      }
+    }
+    s->plain = seen + 1;
+  }
+  return nullptr;
+}
+}  // namespace
+
+START_TEST(threads_exclude_each_other) {
+  Shared s;
+  s.rounds = 50'000;
+  pthread_t threads[4];
+  for (auto& t : threads) ck_assert_int_eq(pthread_create(&t, nullptr, add, &s), 0);
+  for (auto& t : threads) pthread_join(t, nullptr);
+  ck_assert_int_eq(s.plain, 200'000);
+  ck_assert(!s.gate.held());
+}
+END_TEST
+
+namespace {
+Shared* g_shared = nullptr;
+std::atomic<long> g_handled{0}, g_away{0};
+void on_alarm(int) {
+  if (g_shared->gate.try_enter()) {
+    ++g_shared->plain;
+    ++g_handled;
+    g_shared->gate.leave();
+  } else {
+    ++g_away;
+  }
+}
+}  // namespace
+
+// Every signal is served at once or by a drain; none meets half-done work.
+START_TEST(signals_at_random_points_never_see_the_gate_half_closed) {
+  Shared s;
+  g_shared = &s;
+  s.gate.set_drain([](void* arg) { ++static_cast<Shared*>(arg)->plain, ++g_drains; }, &s);
+  struct sigaction action = {};
+  action.sa_handler = on_alarm;
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval often = {{0, 50}, {0, 50}};
+  setitimer(ITIMER_REAL, &often, nullptr);
+  long mine = 0;
+  while (g_handled + g_away < 20'000 && mine < 400'000'000) {
+    Hold hold(s.gate);
+    const long seen = s.plain;
+    s.plain = seen + 1;
+    ++mine;
+  }
+  const itimerval off = {};
+  setitimer(ITIMER_REAL, &off, nullptr);
+  ck_assert(!s.gate.held());
+  ck_assert_int_eq(s.plain, mine + g_handled + g_drains);
+  ck_assert_int_le(g_drains, g_away);
+  ck_assert_int_gt(g_handled + g_away, 0);
+}
+END_TEST
+
+// A handler in one thread, the gate held in another: the other does the work.
+START_TEST(holder_in_another_thread_drains) {
+  Shared s;
+  g_gate = &s.gate;
+  s.gate.set_drain(count_drain, nullptr);
+  static std::atomic<int> stage;
+  stage = 0;
+  pthread_t other;
+  ck_assert_int_eq(pthread_create(
+                       &other, nullptr,
+                       [](void* arg) -> void* {
+                         auto* shared = static_cast<Shared*>(arg);
+                         Hold hold(shared->gate);
+                         stage = 1;
+                         while (stage < 2) usleep(100);
+                         return nullptr;
+                       },
+                       &s),
+                   0);
+  while (stage < 1) usleep(100);
+  ck_assert(!s.gate.try_enter());
+  ck_assert_int_eq(g_drains.load(), 0);
+  stage = 2;
+  pthread_join(other, nullptr);
+  ck_assert_int_eq(g_drains.load(), 1);
+  ck_assert(!s.gate.held());
+}
+END_TEST
+
+int main() {
+  return run_tests("gate", {hold_nests_within_a_thread, handler_enters_an_open_gate, handler_may_hold_again_inside,
+                            handler_turned_away_leaves_its_work_to_the_holder, only_the_outermost_leave_drains,
+                            handler_that_comes_while_draining_is_drained_as_well, threads_exclude_each_other,
+                            signals_at_random_points_never_see_the_gate_half_closed, holder_in_another_thread_drains});
+}

@@ -1,0 +1,139 @@
+// The frame header: what is accepted, and that nothing inconsistent is.
+#include <cstdint>
+#include <cstring>
+#include <random>
+
+#include "mplite/wire.h"
+#include "run_tests.h"
+
+namespace {
+using namespace mplite;
+
+FrameHeader good(FrameKind kind = FrameKind::kTransfer) {
+  if (kind == FrameKind::kControl) return {kFrameMagic, kWireVersion, kind, 40, 0, 0, 40};
+  return {kFrameMagic, kWireVersion, kind, 100, 0x1234567800000001u, 300, 1000};
+}
+bool decodes(const FrameHeader& h) {
+  std::uint8_t bytes[kFrameHeaderBytes];
+  std::memcpy(bytes, &h, sizeof bytes);
+  return decode_frame(bytes).has_value();
+}
+}  // namespace
+
+START_TEST(good_headers_come_back_as_they_were) {
+  for (const FrameKind kind : {FrameKind::kControl, FrameKind::kChannel, FrameKind::kTransfer, FrameKind::kMessage}) {
+    const FrameHeader h = good(kind);
+    std::uint8_t bytes[kFrameHeaderBytes];
+    std::memcpy(bytes, &h, sizeof bytes);
+    const auto d = decode_frame(bytes);
+    ck_assert(d.has_value());
+    ck_assert_int_eq(std::memcmp(&*d, &h, sizeof h), 0);
+  }
+}
+END_TEST
+
+START_TEST(layout_on_the_wire_is_fixed) {
+  const FrameHeader h = {kFrameMagic, kWireVersion, FrameKind::kTransfer, 0x11223344, 0x0102030405060708u, 0x2122232425262728u, 0x3132333435363738u};
+  const std::uint8_t wanted[] = {0x4d, 0x4c, 1,    3,    0x44, 0x33, 0x22, 0x11, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+                                 0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31};
+  ck_assert_int_eq(std::memcmp(&h, wanted, sizeof wanted), 0);
+}
+END_TEST
+
+START_TEST(header_short_of_any_number_of_bytes_is_not_decoded) {
+  const FrameHeader h = good();
+  std::uint8_t bytes[kFrameHeaderBytes];
+  std::memcpy(bytes, &h, sizeof bytes);
+  for (std::size_t n = 0; n < sizeof bytes; ++n) ck_assert(!decode_frame({bytes, n}).has_value());
+}
+END_TEST
+
+START_TEST(other_magic_version_or_kind_is_refused) {
+  FrameHeader h = good();
+  h.magic ^= 1;
+  ck_assert(!decodes(h));
+  h = good();
+  h.version = kWireVersion + 1;
+  ck_assert(!decodes(h));
+  h = good();
+  for (int kind = 0; kind < 256; ++kind) {
+    h.kind = static_cast<FrameKind>(kind);
+    const bool known = kind >= 2 && kind < kFrameKinds;  // this one is no control packet: its offset is not 0
+    ck_assert_int_eq(decodes(h), known);
+  }
+}
+END_TEST
+
+START_TEST(piece_outside_its_whole_is_refused) {
+  FrameHeader h = good();
+  h.offset = 1001;
+  ck_assert(!decodes(h));
+  h = good();
+  h.offset = 901;
+  ck_assert(!decodes(h));
+  h.offset = 900;
+  ck_assert(decodes(h));
+  h.offset = ~std::uint64_t{0};
+  ck_assert(!decodes(h));
+  h = good();
+  h.length = kFrameBytesMax + 1;
+  h.total = ~std::uint64_t{0};
+  ck_assert(!decodes(h));
+  h.length = kFrameBytesMax;
+  ck_assert(decodes(h));
+}
+END_TEST
+
+START_TEST(control_packets_are_whole_and_bounded) {
+  FrameHeader h = good(FrameKind::kControl);
+  h.length = 0;
+  h.total = 0;
+  ck_assert(!decodes(h));
+  h.length = kControlBytesMax;
+  h.total = kControlBytesMax;
+  ck_assert(decodes(h));
+  h.length = kControlBytesMax + 1;
+  h.total = kControlBytesMax + 1;
+  ck_assert(!decodes(h));
+  h = good(FrameKind::kControl);
+  h.offset = 1;
+  h.total = 100;
+  ck_assert(!decodes(h));
+}
+END_TEST
+
+START_TEST(empty_piece_is_good_only_in_an_empty_whole) {
+  FrameHeader h = good();
+  h.length = 0;
+  ck_assert(!decodes(h));
+  h.offset = h.total = 0;
+  ck_assert(decodes(h));
+}
+END_TEST
+
+START_TEST(random_bytes_decode_only_to_consistent_headers) {
+  std::mt19937_64 random(7);
+  for (int i = 0; i < 200'000; ++i) {
+    std::uint8_t bytes[kFrameHeaderBytes];
+    for (auto& b : bytes) b = static_cast<std::uint8_t>(random());
+    FrameHeader h;
+    std::memcpy(&h, bytes, sizeof h);
+    h.magic = kFrameMagic;
+    h.version = kWireVersion;
+    h.kind = static_cast<FrameKind>(random() % 6);
+    if (i % 2 == 0) h.length %= 70'000, h.offset %= 70'000, h.total %= 140'000;
+    std::memcpy(bytes, &h, sizeof h);
+    const auto d = decode_frame(bytes);
+    if (!d) continue;
+    ck_assert_uint_le(d->length, kFrameBytesMax);
+    ck_assert(d->offset <= d->total && d->length <= d->total - d->offset);
+    ck_assert(d->kind != FrameKind::kControl || (d->length > 0 && d->length <= kControlBytesMax));
+  }
+}
+END_TEST
+
+int main() {
+  return run_tests("wire", {good_headers_come_back_as_they_were, layout_on_the_wire_is_fixed, header_short_of_any_number_of_bytes_is_not_decoded,
+                            other_magic_version_or_kind_is_refused, piece_outside_its_whole_is_refused, control_packets_are_whole_and_bounded,
+                            empty_piece_is_good_only_in_an_empty_whole, random_bytes_decode_only_to_consistent_headers});
+}
