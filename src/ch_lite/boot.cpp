@@ -174,11 +174,12 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   EngineOptions options;
   if (!decode_table(table, size, rank, b->peers, options.secret, error, sizeof error)) return fail(LITE_ERR_ARG, "%s", error);
   const Topology topology = detect_topology();
-  b->policy = choose_wait_policy(topology.cores, local_ranks, b->knobs.spin_ns, false);
+  const int sharing = std::min(local_ranks, ranks_sharing_place(table, size, rank));
+  b->policy = choose_wait_policy(topology.cores, sharing, b->knobs.spin_ns, false);
   if (b->knobs.stats && rank == 0) {
     char text[160];
-    std::fprintf(stderr, "lite-topology rank=0 %s; %d ranks on this host; polls %lld us, then yields, sleeps after %lld us\n",
-                 format_topology(topology, text, sizeof text), local_ranks, static_cast<long long>(b->policy.yield_after_ns / 1000),
+    std::fprintf(stderr, "lite-topology rank=0 %s; %d ranks on this host, %d of them on these cores; polls %lld us, then yields, sleeps after %lld us\n",
+                 format_topology(topology, text, sizeof text), local_ranks, sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
                  static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
   }
   if (b->knobs.trace) trace_start(rank);

@@ -165,8 +165,8 @@ void Device::settle_slow() {
       }
     }
   }
-  if (told_outstanding_ != (outstanding_ > 0)) {
-    told_outstanding_ = outstanding_ > 0;
+  if (told_outstanding_ != outstanding()) {
+    told_outstanding_ = outstanding();
     MPID_ChannelSetOutstanding(told_outstanding_);
   }
 }

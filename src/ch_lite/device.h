@@ -148,7 +148,9 @@ class Device {
   [[gnu::noinline]] bool refill();
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
-  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != (outstanding_ > 0)) settle_slow(); }
+  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != outstanding()) settle_slow(); }
+  // Whether anything should move while the application computes: pending requests, and what the host counts as sent but the kernel has not taken yet.
+  bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || MPID_ChannelQueued() > 0; }
   void settle_slow() MPLITE_SIGNAL_SAFE;
   void attend(Peer& peer, std::uint8_t what) MPLITE_SIGNAL_SAFE;
   void fail_peer(int peer) MPLITE_SIGNAL_SAFE;

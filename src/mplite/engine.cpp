@@ -330,10 +330,27 @@ void Engine::come_up(Connection& c, int peer) {
   if (p.control.head != nullptr || p.bulk.head != nullptr) flush(peer);
 }
 
+// Whether we have a connection with a peer at this address, or are making one. Ports do not matter.
+bool Engine::is_host_of_a_connection(const sockaddr_storage& address) const {
+  for (int i = 0; i < options_.size; ++i) {
+    const sockaddr_storage& other = options_.peers[i].address;
+    if (peers_[i].connection == nullptr || other.ss_family != address.ss_family) continue;
+    if (address.ss_family == AF_INET6) {
+      const auto& a = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+      if (std::memcmp(&a, &reinterpret_cast<const sockaddr_in6&>(other).sin6_addr, sizeof a) == 0) return true;
+    } else if (reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == reinterpret_cast<const sockaddr_in&>(other).sin_addr.s_addr) {
+      return true;
+    }
+  }
+  return false;
+}
+
 // Somebody who did not prove to be of this job: noted, dropped; the job goes on.
 void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
   // The other side of a tie that already took our connection closes its own like this (c.hello is our challenge, to the rank it claims to be).
-  const bool tie = why == NoteCode::kHandshakeClosed && c.hello.magic != 0 && peers_[c.hello.to].connection != nullptr;
+  // A reset may have swallowed even its hello; then only its address tells.
+  const bool tie = why == NoteCode::kHandshakeClosed && (c.hello.magic != 0 ? peers_[c.hello.to].connection != nullptr
+                                                                            : error == ECONNRESET && c.end == 0 && is_host_of_a_connection(c.remote));
   if (tie) {
     ++counters_.ties;
   } else {
@@ -423,9 +440,14 @@ void Engine::young_remove(Connection& c) {
 void Engine::look_at_deadlines() {
   const std::int64_t now = net_.now_ns();
   for (Connection* c = young_head_; c != nullptr;) {
-    Connection* next = c->young_next;
-    if (!c->ours && now >= c->deadline_ns) refuse(*c, NoteCode::kHandshakeTimeout, 0);
-    c = next;
+    if (c->ours || now < c->deadline_ns) {
+      c = c->young_next;
+      continue;
+    }
+    // What it said may lie in the socket unread: the application computed meanwhile.
+    step_handshake(*c);
+    if (c->state != ConnectionState::kUp && c->state != ConnectionState::kFree) refuse(*c, NoteCode::kHandshakeTimeout, 0);
+    c = young_head_;  // a tie may have taken others out; each turn takes one out
   }
   for (int i = 0; wanting_ > 0 && i < options_.size; ++i) {
     Peer& p = peers_[i];

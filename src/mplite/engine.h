@@ -186,6 +186,7 @@ class Engine {
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context() const MPLITE_SIGNAL_SAFE { return {options_.rank, options_.size, options_.secret}; }
   void refuse(Connection& c, NoteCode why, int error, HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
+  bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   void drop(Connection& c) MPLITE_SIGNAL_SAFE;
   void lose(int peer, int error) MPLITE_SIGNAL_SAFE;

@@ -13,9 +13,9 @@ constexpr std::int64_t kMicro = 1000;
 // out the turns of the n-1 others, so the limit grows with n.
 constexpr std::int64_t kSleepAfterNs = 200 * kMicro;
 
-// With more cores than ranks nobody wants this core, and a yield is a system call for nothing; but a neighbour that we do not know of may want it, so
-// only for a moment. (Reasoned, not measured: the machine of the table has two cores.)
-constexpr std::int64_t kPollOnlyNs = 10 * kMicro;
+// With a core for every rank nobody wants this core, and a yield is a system call for nothing (8-byte ping-pong between two pinned ranks: test/lab/latency.sh prints the
+// ratio to raw TCP); but a neighbour that we do not know of may want it, so only for a moment.
+constexpr std::int64_t kPollOnlyNs = 20 * kMicro;
 
 // A socket ends a sleep at once, so without shared memory the limit only bounds how late a deadline is noticed. With it, a message in shared memory waits
 // for the end of the sleep.
@@ -30,7 +30,7 @@ WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool s
   if (ranks < 1) ranks = 1;
   const std::int64_t per_core = (static_cast<std::int64_t>(ranks) + cores - 1) / cores;
   WaitPolicy policy;
-  policy.yield_after_ns = ranks < cores ? kPollOnlyNs : 0;
+  policy.yield_after_ns = ranks <= cores ? kPollOnlyNs : 0;
   policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : kSleepAfterNs * per_core;
   policy.sleep_max_ns = shared_memory ? kSleepMaxSharedNs : kSleepMaxNs;
   return policy;

@@ -3,13 +3,16 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sodium.h>
 #include <unistd.h>
 
 #include <cstdarg>
+#include <cstddef>
 #include <cstdio>
 #include <cstring>
 
@@ -264,6 +267,33 @@ int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* e
   return rc;
 }
 
+namespace {
+
+// A digest of this boot of this machine and of the affinity mask; zero when either cannot be read.
+void digest_place(std::uint8_t (&place)[16]) {
+  struct {
+    char boot[40];
+    cpu_set_t mask;
+  } text = {};
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  const bool known = fd >= 0 && read(fd, text.boot, sizeof text.boot) > 0 && sched_getaffinity(0, sizeof text.mask, &text.mask) == 0;
+  if (fd >= 0) close(fd);
+  if (known) crypto_generichash(place, sizeof place, reinterpret_cast<const unsigned char*>(&text), sizeof text, nullptr, 0);
+}
+
+}  // namespace
+
+int ranks_sharing_place(const void* table, int size, int rank) {
+  const auto* bytes = static_cast<const std::uint8_t*>(table) + offsetof(AddressBlob, place);
+  const std::uint8_t* own = bytes + static_cast<std::size_t>(rank) * kAddressBlobBytes;
+  const std::uint8_t unknown[sizeof AddressBlob::place] = {};
+  if (std::memcmp(own, unknown, sizeof unknown) == 0) return 1;
+  int count = 0;
+  for (int i = 0; i < size; ++i)
+    if (std::memcmp(bytes + static_cast<std::size_t>(i) * kAddressBlobBytes, own, sizeof unknown) == 0) ++count;
+  return count;
+}
+
 void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob) {
   AddressBlob made = {};
   made.magic = kBlobMagic;
@@ -281,6 +311,7 @@ void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob) {
     std::memcpy(made.address, &in6.sin6_addr, sizeof in6.sin6_addr);
   }
   net.random(made.share, sizeof made.share);
+  digest_place(made.place);
   if (gethostname(made.host, sizeof made.host - 1) != 0 || made.host[0] == '\0') std::memcpy(made.host, "unnamed", 8);
   for (char& c : made.host)  // decode_table is strict, an odd host name must not end the job
     if (c != '\0' && (c <= ' ' || c > '~')) c = '_';

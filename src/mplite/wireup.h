@@ -54,12 +54,17 @@ struct AddressBlob {
   std::uint8_t address[16];
   std::uint8_t share[kSecretBytes];  // random; all shares together make the job's secret
   char host[64];           // terminated
-  std::uint8_t reserved[128];  // zero
+  std::uint8_t place[16];  // equal on ranks of one machine that may run on the same processors
+  std::uint8_t reserved[112];  // zero
 };
 static_assert(sizeof(AddressBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<AddressBlob>);
 
 // Fills a blob for the listener's address; the share from net.random, the host name from the system.
 void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob);
+
+// How many ranks of the table, oneself included, are on this machine and may run on just the same processors: what has to share them. Ranks that are
+// bound to processors of their own do not count.
+int ranks_sharing_place(const void* table, int size, int rank);
 
 // Reads `size` blobs in rank order, checks them, and computes the job's secret: keyed BLAKE2b over all shares. A link-local address gets the scope of
 // this rank's own interface. False: `error` names the rank and what is wrong, outputs unchanged but `peers`. `table` needs no alignment.

@@ -129,7 +129,8 @@ void* add(void* arg) {
     Hold hold(s->gate);
     const long seen = s->plain;
     if (i % 64 == 0) {
-      for (volatile int k = 0; k < 2000; ++k) {
+      for (int k = 0; k < 2000; ++k) {
+        asm volatile("");
       }
     }
     s->plain = seen + 1;

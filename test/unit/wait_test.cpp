@@ -26,17 +26,19 @@ START_TEST(knob_overrules_the_time_before_sleep) {
 }
 END_TEST
 
-START_TEST(core_is_given_away_from_the_first_poll_when_all_are_taken) {
-  ck_assert_int_eq(decide(choose_wait_policy(2, 2, kSpinAuto, false), 0).kind, WaitStep::kYield);
+START_TEST(core_is_given_away_from_the_first_poll_when_ranks_share_it) {
+  ck_assert_int_eq(decide(choose_wait_policy(2, 3, kSpinAuto, false), 0).kind, WaitStep::kYield);
   ck_assert_int_eq(decide(choose_wait_policy(2, 4, kSpinAuto, false), 0).kind, WaitStep::kYield);
 }
 END_TEST
 
-START_TEST(spare_core_is_polled_on_for_a_moment) {
-  const WaitPolicy policy = choose_wait_policy(4, 2, kSpinAuto, false);
-  ck_assert_int_eq(decide(policy, 0).kind, WaitStep::kPoll);
-  ck_assert_int_eq(decide(policy, 9 * kUs).kind, WaitStep::kPoll);
-  ck_assert_int_eq(decide(policy, 10 * kUs).kind, WaitStep::kYield);
+START_TEST(core_of_its_own_is_polled_on_for_a_moment) {
+  for (const int cores : {2, 4}) {
+    const WaitPolicy policy = choose_wait_policy(cores, 2, kSpinAuto, false);
+    ck_assert_int_eq(decide(policy, 0).kind, WaitStep::kPoll);
+    ck_assert_int_eq(decide(policy, 19 * kUs).kind, WaitStep::kPoll);
+    ck_assert_int_eq(decide(policy, 20 * kUs).kind, WaitStep::kYield);
+  }
 }
 END_TEST
 
@@ -74,7 +76,7 @@ END_TEST
 
 int main() {
   return run_tests("wait", {time_before_sleep_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
-                            core_is_given_away_from_the_first_poll_when_all_are_taken, spare_core_is_polled_on_for_a_moment,
+                            core_is_given_away_from_the_first_poll_when_ranks_share_it, core_of_its_own_is_polled_on_for_a_moment,
                             sleep_begins_at_the_limit_and_grows_to_the_maximum, sleep_stays_short_when_shared_memory_brings_news, spin_forever_never_sleeps,
                             spin_zero_sleeps_at_once_even_with_spare_cores});
 }

@@ -1,6 +1,8 @@
 // wireup.h: which interface is taken, the listener, and the address table with its secret.
 #include "mplite/wireup.h"
 
+#include <sched.h>
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if.h>
@@ -344,6 +346,27 @@ START_TEST(shares_are_random) {
 }
 END_TEST
 
+START_TEST(ranks_bound_to_other_processors_share_no_place) {
+  PosixNet net;
+  AddressBlob table[3];
+  make_blob(net, loopback_choice(), table[0]);
+  make_blob(net, loopback_choice(), table[1]);
+  cpu_set_t before, one;
+  ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; ++cpu)
+    if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
+  if (CPU_EQUAL(&before, &one)) return;  // one processor: nothing to tell apart
+  ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
+  make_blob(net, loopback_choice(), table[2]);
+  sched_setaffinity(0, sizeof before, &before);
+  ck_assert_int_eq(ranks_sharing_place(table, 3, 0), 2);
+  ck_assert_int_eq(ranks_sharing_place(table, 3, 2), 1);
+  std::memset(table[2].place, 0, sizeof table[2].place);  // not known there
+  ck_assert_int_eq(ranks_sharing_place(table, 3, 2), 1);
+}
+END_TEST
+
 START_TEST(a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone) {
   const struct {
     void (*spoil)(AddressBlob& blob);
@@ -448,6 +471,7 @@ int main() {
                  loopback_of_this_machine_is_listed, listener_is_bound_to_the_choice_and_tells_its_port, port_range_is_used_to_the_last_port_and_then_refused,
                  address_that_is_not_ours_is_an_error_and_no_descriptor_stays, table_gives_every_ranks_address_and_host, table_may_lie_at_any_address,
                  secret_is_the_keyed_hash_of_all_shares_in_rank_order, secret_is_one_for_all_ranks_and_changes_with_any_share_order_or_size, shares_are_random,
-                 a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone, loopback_is_fine_on_one_host_and_an_error_between_hosts,
+                 a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone,
+                               ranks_bound_to_other_processors_share_no_place, loopback_is_fine_on_one_host_and_an_error_between_hosts,
                  link_local_address_gets_the_scope_of_the_interface_that_leads_there, two_processes_find_each_other_through_a_table});
 }

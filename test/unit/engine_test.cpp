@@ -1,0 +1,745 @@
+// The engine over the fake network: every byte boundary, ties, parking, low water, deadlines, losses, and what the handler may do without memory.
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "alloc_trap.h"
+#include "sim_ranks.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+std::vector<std::uint8_t> bytes_of(std::size_t n, int salt) {
+  std::vector<std::uint8_t> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
+  return v;
+}
+
+int say(Engine& e, int to, const std::vector<std::uint8_t>& packet) {
+  const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
+  Hold hold(e.gate());
+  return e.send_control(to, &part, 1);
+}
+
+// The next control packet at `rank`, waiting for it.
+std::vector<std::uint8_t> hear(SimRanks& r, int rank, int wanted_from) {
+  Engine& e = r.engine(rank);
+  ck_assert(r.until([&] { return e.control_ready(); }));
+  std::vector<std::uint8_t> packet(kControlBytesMax);
+  int from = -1;
+  Hold hold(e.gate());
+  packet.resize(e.take_control(packet.data(), static_cast<std::uint32_t>(packet.size()), from));
+  ck_assert_int_eq(from, wanted_from);
+  return packet;
+}
+
+struct Note {
+  int calls = 0;
+  int error = -1;
+};
+void on_done(void* arg, int error) {
+  auto* n = static_cast<Note*>(arg);
+  ++n->calls;
+  n->error = error;
+}
+
+// A sink that gathers one message of its kind.
+struct Taker {
+  std::vector<std::uint8_t> buffer;
+  Verdict verdict = Verdict::kTake;
+  int ended = 0;
+  std::uint64_t arrived = 0;
+  static Verdict begin(void* self, int, const FrameHeader& header, Destination& destination) {
+    auto* t = static_cast<Taker*>(self);
+    if (t->verdict != Verdict::kTake) return t->verdict;
+    if (header.offset < t->buffer.size()) destination = {t->buffer.data() + header.offset, t->buffer.size() - header.offset};
+    return Verdict::kTake;
+  }
+  static void end(void* self, int, const FrameHeader& header) {
+    auto* t = static_cast<Taker*>(self);
+    t->arrived += header.length;
+    if (t->arrived == header.total) ++t->ended;
+  }
+  void install(Engine& e, FrameKind kind) { e.set_sink(kind, {this, begin, end}); }
+};
+
+struct Losses {
+  int count = 0;
+  int peer = -1, error = 0;
+  void install(Engine& e) {
+    e.set_lost(
+        [](void* self, int peer, int error) {
+          auto* l = static_cast<Losses*>(self);
+          ++l->count;
+          l->peer = peer;
+          l->error = error;
+        },
+        this);
+  }
+};
+
+// The engine as the controller has it while its handler runs.
+struct InHandler {
+  explicit InHandler(Engine& e) : engine(e) {
+    e.gate().enter();
+    e.set_async(true);
+    ++alloc_trap::t_armed;
+  }
+  ~InHandler() {
+    --alloc_trap::t_armed;
+    engine.set_async(false);
+    engine.gate().leave();
+  }
+  Engine& engine;
+};
+
+}  // namespace
+
+START_TEST(control_packets_arrive_in_order_and_whole) {
+  SimRanks r;
+  for (int i = 0; i < 50; ++i) ck_assert_int_eq(say(r.engine(0), 1, bytes_of(static_cast<std::size_t>(1 + i * 300), i)), 0);
+  for (int i = 0; i < 50; ++i) ck_assert(hear(r, 1, 0) == bytes_of(static_cast<std::size_t>(1 + i * 300), i));
+  ck_assert(!r.engine(1).control_ready());
+}
+END_TEST
+
+START_TEST(packets_both_ways_use_one_connection) {
+  SimRanks r;
+  say(r.engine(0), 1, {1});
+  hear(r, 1, 0);
+  say(r.engine(1), 0, {2});
+  hear(r, 0, 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  ck_assert_uint_eq(r.engine(1).counters().connections, 1);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);  // and the listener
+}
+END_TEST
+
+START_TEST(tie_leaves_one_connection_and_blames_nobody) {
+  for (std::uint64_t seed = 1; seed <= 200; ++seed) {
+    sim::Faults f = SimRanks::no_faults();
+    f.delay_max_ns = 200'000;
+    SimRanks r(2, f, {}, seed);
+    say(r.engine(0), 1, {10});
+    say(r.engine(1), 0, {20});
+    ck_assert_uint_eq(hear(r, 1, 0)[0], 10);
+    ck_assert_uint_eq(hear(r, 0, 1)[0], 20);
+    r.turn(50);
+    for (int i = 0; i < 2; ++i) {
+      ck_assert_uint_eq(r.engine(i).counters().connections, 1);
+      ck_assert_uint_eq(r.engine(i).counters().connections_refused, 0);
+      ck_assert_uint_eq(r.world.open_sockets(i), 2);
+    }
+  }
+}
+END_TEST
+
+START_TEST(partial_header_of_every_length_resumes) {
+  // Two packets and a bulk frame; the first read ends after n bytes, the next ones come byte by byte for a while.
+  for (std::uint64_t n = 1; n < 220; ++n) {
+    SimRanks r;
+    Taker taker;
+    taker.buffer.resize(100);
+    taker.install(r.engine(1), FrameKind::kTransfer);
+    r.connect(0, 1);
+    int reads = 0;
+    r.world.read_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+      if (host != 1 || could == 0) return could;
+      return reads++ == 0 ? n : reads < 4 ? 1 : could;
+    };
+    say(r.engine(0), 1, bytes_of(20, 1));
+    SendOp* op = nullptr;
+    const auto data = bytes_of(100, 2);
+    ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 5, data.data(), data.size(), op), 0);
+    say(r.engine(0), 1, bytes_of(10, 3));
+    ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
+    ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
+    ck_assert_int_eq(taker.ended, 1);
+    ck_assert(taker.buffer == data);
+    if (op != nullptr) r.engine(0).release(op);
+  }
+}
+END_TEST
+
+START_TEST(partial_write_of_every_length_resumes) {
+  for (std::uint64_t n = 0; n < 220; ++n) {
+    SimRanks r;
+    Taker taker;
+    taker.buffer.resize(100);
+    taker.install(r.engine(1), FrameKind::kTransfer);
+    r.connect(0, 1);
+    int writes = 0;
+    r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+      if (host != 0) return could;
+      return writes++ == 0 ? n : writes < 4 ? 1 : could;
+    };
+    r.engine(0).hold(1);
+    say(r.engine(0), 1, bytes_of(20, 1));
+    const auto data = bytes_of(100, 2);
+    SendOp* op = nullptr;
+    r.engine(0).send(1, FrameKind::kTransfer, 5, data.data(), data.size(), op);
+    ck_assert_ptr_nonnull(op);
+    Note note;
+    r.engine(0).on_done(op, on_done, &note);
+    say(r.engine(0), 1, bytes_of(10, 3));
+    r.engine(0).let_go(1);
+    ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
+    ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
+    ck_assert(r.until([&] { return taker.ended == 1; }));
+    ck_assert(taker.buffer == data);
+    ck_assert_int_eq(note.calls, 1);
+    ck_assert_int_eq(note.error, 0);
+    ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+  }
+}
+END_TEST
+
+START_TEST(what_is_held_leaves_in_one_system_call) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(3000);
+  taker.install(r.engine(1), FrameKind::kChannel);
+  const auto data = bytes_of(3000, 1);
+  const std::uint64_t before = r.engine(0).counters().writes;
+  r.engine(0).hold(1);
+  say(r.engine(0), 1, bytes_of(40, 2));
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op);
+  ck_assert_ptr_nonnull(op);
+  r.engine(0).let_go(1);
+  ck_assert_uint_eq(r.engine(0).counters().writes, before + 1);
+  ck_assert(op->done);
+  r.engine(0).release(op);
+  hear(r, 1, 0);
+  ck_assert(r.until([&] { return taker.ended == 1; }));
+}
+END_TEST
+
+START_TEST(control_packets_pass_bulk_that_is_queued) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 10'000;
+  SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 4096; });
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(1'000'000);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(1'000'000, 4);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  say(r.engine(0), 1, bytes_of(10, 5));
+  ck_assert(hear(r, 1, 0) == bytes_of(10, 5));
+  ck_assert_uint_lt(taker.arrived, 200'000);
+  ck_assert(r.until([&] { return taker.ended == 1; }));
+  ck_assert(taker.buffer == data);
+  ck_assert(op->done);
+  r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(transfers_take_turns_and_channel_messages_do_not) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 2'000;
+  SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 1000; });
+  r.connect(0, 1);
+  static std::vector<std::uint64_t> order;
+  order.clear();
+  r.engine(1).set_sink(FrameKind::kTransfer, {nullptr, [](void*, int, const FrameHeader& h, Destination&) { order.push_back(h.id); return Verdict::kTake; }, nullptr});
+  r.engine(1).set_sink(FrameKind::kChannel, {nullptr, [](void*, int, const FrameHeader& h, Destination&) { order.push_back(100 + h.total); return Verdict::kTake; }, nullptr});
+  const auto data = bytes_of(10'000, 1);
+  SendOp* ops[4] = {};
+  r.engine(0).hold(1);
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), 5'000, ops[0]);
+  r.engine(0).send(1, FrameKind::kTransfer, 2, data.data(), 5'000, ops[1]);
+  r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), 3'001, ops[2]);
+  r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), 3'002, ops[3]);
+  r.engine(0).let_go(1);
+  ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
+  r.turn(20);
+  std::vector<std::uint64_t> channel, transfers;
+  for (const std::uint64_t o : order) (o > 100 ? channel : transfers).push_back(o);
+  const std::vector<std::uint64_t> wanted = {3101, 3101, 3101, 3101, 3102, 3102, 3102, 3102};
+  ck_assert(channel == wanted);
+  ck_assert_uint_eq(transfers.size(), 10);
+  ck_assert_uint_ne(transfers[0], transfers[1]);  // in turn from the start
+  for (SendOp* op : ops) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(frame_without_a_buffer_waits_until_unpark) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(500);
+  taker.verdict = Verdict::kPark;
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(500, 6);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  say(r.engine(0), 1, {7});
+  r.turn(20);
+  ck_assert_int_eq(taker.ended, 0);
+  ck_assert(!r.engine(1).control_ready());  // behind it in the stream
+  ck_assert_uint_eq(r.engine(1).counters().parked, 1);  // and it does not spin on it
+  taker.verdict = Verdict::kTake;
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).unpark(0);
+  }
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 7);
+  ck_assert_int_eq(taker.ended, 1);
+  ck_assert(taker.buffer == data);
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(longer_than_the_room_is_cut_and_the_stream_goes_on) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(10);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(100'000, 7);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  say(r.engine(0), 1, {8});
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 8);
+  ck_assert_uint_eq(taker.arrived, 100'000);
+  ck_assert_int_eq(std::memcmp(taker.buffer.data(), data.data(), 10), 0);
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(abandoned_destination_is_not_written_any_more) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 1'000;
+  SimRanks r(2, f);
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.assign(50'000, 0xee);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(50'000, 8);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  ck_assert(r.until([&] { return r.engine(1).counters().bytes_in > 5'000; }));
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).abandon(0, FrameKind::kTransfer, 9);
+  }
+  const auto seen = taker.buffer;
+  taker.buffer.shrink_to_fit();
+  say(r.engine(0), 1, {9});
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 9);
+  ck_assert(taker.buffer == seen);
+  r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(frame_of_a_kind_without_a_sink_loses_the_peer) {
+  SimRanks r;
+  r.connect(0, 1);
+  Losses losses;
+  losses.install(r.engine(1));
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kMessage, 1, "x", 1, op);
+  ck_assert(r.until([&] { return losses.count == 1; }));
+  ck_assert_int_eq(losses.error, EPROTO);
+  ck_assert_int_eq(r.engine(1).peer_error(0), EPROTO);
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(every_changed_bit_of_a_header_is_survived) {
+  // The peer is lost, or the change was harmless, or the stream waits for bytes that do not come; then a broken connection still ends it.
+  for (unsigned bit = 0; bit < kFrameHeaderBytes * 8; ++bit) {
+    SimRanks r;
+    r.connect(0, 1);
+    Taker taker;
+    taker.buffer.resize(64);
+    taker.install(r.engine(1), FrameKind::kTransfer);
+    Losses losses;
+    losses.install(r.engine(1));
+    bool once = true;
+    r.world.tamper = [&](int host, std::vector<std::uint8_t>& b) {
+      if (host == 0 && once && b.size() > bit / 8) b[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8), once = false;
+    };
+    const auto data = bytes_of(64, 1);
+    SendOp* op = nullptr;
+    r.engine(0).send(1, FrameKind::kTransfer, 5, data.data(), data.size(), op);
+    if (op != nullptr) r.engine(0).release(op);
+    say(r.engine(0), 1, bytes_of(30, 2));
+    const auto listen = [&] {  // what is in a packet may be nonsense; it must be takeable
+      std::uint8_t packet[64];
+      int from = -1;
+      for (int i = 0; i < 30; ++i) {
+        r.turn(1);
+        Hold hold(r.engine(1).gate());
+        if (r.engine(1).control_ready()) r.engine(1).take_control(packet, sizeof packet, from);
+      }
+    };
+    listen();
+    ck_assert(!once);
+    if (bit < 24) ck_assert_int_eq(losses.count, 1);  // magic and version
+    r.world.cut(0, 1);
+    listen();
+    ck_assert_msg(losses.count == 1, "bit %u: %d losses", bit, losses.count);
+  }
+}
+END_TEST
+
+START_TEST(unreachable_peer_is_lost_with_the_reason_and_its_sends_complete) {
+  SimRanks r;
+  Losses losses;
+  losses.install(r.engine(0));
+  r.lose_host(1);
+  Note note;
+  SendOp* op = nullptr;
+  const int rc = r.engine(0).send(1, FrameKind::kChannel, 0, "abc", 3, op);
+  if (op != nullptr) r.engine(0).on_done(op, on_done, &note);
+  ck_assert(r.until([&] { return losses.count == 1; }));
+  ck_assert_int_eq(losses.error, ECONNREFUSED);
+  if (op != nullptr) {
+    ck_assert_int_eq(note.calls, 1);
+    ck_assert_int_eq(note.error, ECONNREFUSED);
+  } else {
+    ck_assert_int_eq(rc, -ECONNREFUSED);
+  }
+  ck_assert_int_eq(say(r.engine(0), 1, {1}), -ECONNREFUSED);
+}
+END_TEST
+
+START_TEST(peer_that_dies_is_lost_and_everything_queued_for_it_completes) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 1'000;
+  SimRanks r(3, f);
+  r.connect(0, 1);
+  r.connect(0, 2);
+  Losses losses;
+  losses.install(r.engine(0));
+  Note notes[3];
+  const auto data = bytes_of(20'000, 1);
+  for (auto& note : notes) {
+    SendOp* op = nullptr;
+    ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op), 0);
+    ck_assert_ptr_nonnull(op);
+    r.engine(0).on_done(op, on_done, &note);
+  }
+  r.lose_host(1);
+  ck_assert(r.until([&] { return losses.count == 1; }));
+  ck_assert_int_eq(losses.peer, 1);
+  for (const auto& note : notes) {
+    ck_assert_int_eq(note.calls, 1);
+    ck_assert_int_eq(note.error, losses.error);
+  }
+  say(r.engine(0), 2, {3});  // the others are not concerned
+  ck_assert_uint_eq(hear(r, 2, 0)[0], 3);
+}
+END_TEST
+
+START_TEST(silent_peer_is_given_up_at_the_deadline_by_polling_alone) {
+  // With either parity of the polls made before: one counter that two calls moved once hid the deadline from every second count.
+  for (int before = 0; before < 2; ++before) {
+    sim::Faults f = SimRanks::no_faults();
+    f.unanswered = 1024;
+    SimRanks r(2, f);
+    Losses losses;
+    losses.install(r.engine(0));
+    for (int i = 0; i < before; ++i) r.engine(0).poll();
+    say(r.engine(0), 1, {1});
+    for (int i = 0; i < 100'000 && losses.count == 0; ++i) {
+      Hold hold(r.engine(0).gate());
+      r.engine(0).poll();
+      r.world.pass(100'000);
+    }
+    ck_assert_int_eq(losses.count, 1);
+    ck_assert_int_eq(losses.error, ETIMEDOUT);
+  }
+}
+END_TEST
+
+START_TEST(flood_of_strangers_does_not_push_a_peer_out) {
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    sim::Faults f = SimRanks::no_faults();
+    f.delay_max_ns = 100'000;
+    SimRanks r(2, f, {}, seed);
+    Losses losses[2];
+    for (int i = 0; i < 2; ++i) losses[i].install(r.engine(i));
+    const int sender = static_cast<int>(seed % 2);
+    say(r.engine(sender), 1 - sender, {1});
+    for (int i = 0; i < 8; ++i) {
+      for (int k = 0; k < 80; ++k) r.world.stranger_connect(1 - sender);
+      r.turn(1);
+    }
+    ck_assert(r.until([&] { return r.engine(1 - sender).control_ready(); }, 20'000));
+    ck_assert_uint_eq(hear(r, 1 - sender, sender)[0], 1);
+    ck_assert_int_eq(losses[0].count + losses[1].count, 0);
+    ck_assert_uint_gt(r.engine(1 - sender).counters().connections_refused, 0);
+  }
+}
+END_TEST
+
+START_TEST(stranger_that_says_nothing_is_dropped_after_its_time) {
+  SimRanks r;
+  r.world.stranger_connect(0);
+  r.turn(5);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);
+  r.world.pass(11'000'000'000);
+  r.turn(200);
+  ck_assert_uint_eq(r.world.open_sockets(0), 1);
+}
+END_TEST
+
+START_TEST(end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary) {
+  for (int quiet = 0; quiet < 2; ++quiet) {
+    SimRanks r;
+    r.connect(0, 1);
+    Losses losses;
+    losses.install(r.engine(0));
+    if (quiet) r.engine(0).quiesce();
+    r.lose_host(1);
+    r.turn(20);
+    ck_assert_int_eq(losses.count, quiet ? 0 : 1);
+    ck_assert_int_eq(r.engine(0).peer_error(1) != 0, 1);
+  }
+}
+END_TEST
+
+START_TEST(kept_copy_frees_the_callers_buffer_at_once) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 700;
+  SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 300; });
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(5'000);
+  taker.install(r.engine(1), FrameKind::kChannel);
+  auto data = bytes_of(5'000, 3);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op);
+  ck_assert_ptr_nonnull(op);
+  ck_assert(r.engine(0).keep_copy(op));
+  r.engine(0).release(op);
+  std::fill(data.begin(), data.end(), 0);
+  ck_assert(r.until([&] { return taker.ended == 1; }));
+  ck_assert(taker.buffer == bytes_of(5'000, 3));
+}
+END_TEST
+
+START_TEST(copies_of_what_the_kernel_did_not_take_are_bounded) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 700;
+  SimRanks r(2, f, [](EngineOptions& o) { o.send_copy_max = 10'000; });
+  r.connect(0, 1);
+  Taker taker;
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(6'000, 3);
+  SendOp* a = nullptr;
+  SendOp* b = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), a);
+  r.engine(0).send(1, FrameKind::kTransfer, 2, data.data(), data.size(), b);
+  ck_assert(r.engine(0).keep_copy(a));
+  ck_assert(!r.engine(0).keep_copy(b));
+  r.engine(0).release(a);
+  ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
+  r.engine(0).release(b);
+  SendOp* c = nullptr;  // what was freed is there again
+  r.engine(0).hold(1);
+  r.engine(0).send(1, FrameKind::kTransfer, 3, data.data(), data.size(), c);
+  ck_assert(r.engine(0).keep_copy(c));
+  r.engine(0).release(c);
+  r.engine(0).let_go(1);
+  r.until([&] { return r.engine(0).queued_sends() == 0; });
+}
+END_TEST
+
+START_TEST(large_packet_of_the_handler_survives_a_full_socket) {
+  for (const std::uint64_t taken : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{31}, std::uint64_t{32}, std::uint64_t{500}}) {
+    SimRanks r;
+    r.connect(0, 1);
+    alloc_trap::install();
+    bool first = true;
+    r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+      if (host != 0 || !first) return could;
+      first = false;
+      return taken;
+    };
+    const auto packet = bytes_of(4'000, 1);
+    const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
+    int rc = -1;
+    {
+      InHandler handler(r.engine(0));
+      if (r.engine(0).headroom()) rc = r.engine(0).send_control(1, &part, 1);
+    }
+    ck_assert_int_eq(rc, 0);
+    ck_assert(hear(r, 1, 0) == packet);
+  }
+}
+END_TEST
+
+START_TEST(handler_without_memory_says_so_before_the_first_byte_is_out) {
+  SimRanks r;
+  r.connect(0, 1);
+  bool block = true;
+  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t { return host == 0 && block ? 0 : could; };
+  const auto packet = bytes_of(4'000, 1);
+  const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
+  int sent = 0, rc = 0, broken_promises = 0;
+  {
+    InHandler handler(r.engine(0));
+    for (int i = 0; i < 1'000'000 && rc == 0; ++i) {
+      const bool promised = r.engine(0).headroom();
+      rc = r.engine(0).send_control(1, &part, 1);
+      if (rc == 0) ++sent;
+      if (rc != 0 && promised) ++broken_promises;  // with headroom there is memory
+    }
+  }
+  ck_assert_int_eq(rc, -ENOBUFS);
+  ck_assert_int_eq(broken_promises, 0);
+  ck_assert_int_gt(sent, 0);
+  block = false;
+  for (int i = 0; i < sent; ++i) ck_assert(hear(r, 1, 0) == packet);
+  ck_assert_int_eq(r.engine(0).peer_error(1), 0);
+  r.engine(0).refill();
+  ck_assert(r.engine(0).headroom());
+}
+END_TEST
+
+START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(262'144);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(262'144, 2);
+  std::uint64_t allowed = 30'000;
+  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+    if (host != 0) return could;
+    const std::uint64_t n = std::min(could, allowed);
+    allowed -= n;
+    return n;
+  };
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  ck_assert_ptr_nonnull(op);
+  r.world.skip(1'000'000);
+  {
+    InHandler handler(r.engine(1));
+    r.engine(1).poll_all();
+  }
+  ck_assert_int_gt(r.world.low_water(1), 100'000);  // few signals from here on
+  std::uint64_t there = 30'000;
+  while (taker.ended == 0) {
+    allowed = 20'000;
+    r.as(0);
+    {
+      Hold hold(r.engine(0).gate());
+      r.engine(0).poll_all();
+    }
+    there += 20'000 - allowed;
+    r.world.skip(1'000'000);
+    Hold hold(r.engine(1).gate());
+    r.engine(1).prefer(0);
+    r.engine(1).poll();  // ordinary context looks at the socket itself, below the mark
+    const std::uint64_t owed = there < data.size() + kFrameHeaderBytes ? data.size() + kFrameHeaderBytes - there : 0;
+    ck_assert_uint_le(static_cast<std::uint64_t>(r.world.low_water(1)), owed > 1 ? owed : 1);
+  }
+  ck_assert_int_eq(r.world.low_water(1), 1);
+  ck_assert(taker.buffer == data);
+  r.until([&] { return op->done; });
+  r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.handler_budget_bytes = 10'000; });
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(200'000);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  r.world.read_limit = [](int host, std::uint64_t could) { return host == 1 ? std::min<std::uint64_t>(could, 4'000) : could; };
+  const auto data = bytes_of(200'000, 2);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  if (op != nullptr) r.engine(0).release(op);
+  r.world.skip(1'000'000);
+  int entries = 0;
+  bool more_seen = false;
+  while (taker.ended == 0 && ++entries < 1000) {
+    const std::uint64_t before = r.engine(1).counters().bytes_in;
+    {
+      InHandler handler(r.engine(1));
+      r.engine(1).begin_budget();
+      while (r.engine(1).poll_all() > 0 && !r.engine(1).more_to_do()) {
+      }
+      r.engine(1).end_budget();
+    }
+    ck_assert_uint_le(r.engine(1).counters().bytes_in - before, 10'000 + 4'000);
+    more_seen = more_seen || r.engine(1).more_to_do();
+  }
+  ck_assert(more_seen);
+  ck_assert_int_gt(entries, 10);
+  ck_assert_int_eq(taker.ended, 1);
+}
+END_TEST
+
+START_TEST(idle_poll_costs_no_system_call_most_times) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.turn(10);
+  r.engine(0).set_outstanding(false);
+  const std::uint64_t before = r.engine(0).counters().system_calls();
+  for (int i = 0; i < 1600; ++i) r.engine(0).poll();
+  ck_assert_uint_le(r.engine(0).counters().system_calls() - before, 400);
+}
+END_TEST
+
+START_TEST(end_of_the_engine_completes_its_sends_and_takes_no_new_ones) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 700;
+  SimRanks r(2, f);
+  r.connect(0, 1);
+  struct Last {
+    Engine* engine;
+    int calls = 0, error = 0, again = 0;
+  } last = {&r.engine(0)};
+  const auto data = bytes_of(6'000, 3);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  ck_assert_ptr_nonnull(op);
+  r.engine(0).on_done(
+      op,
+      [](void* arg, int error) {
+        auto* l = static_cast<Last*>(arg);
+        ++l->calls;
+        l->error = error;
+        const iovec part = {l, 1};
+        l->again = l->engine->send_control(1, &part, 1);
+      },
+      &last);
+  r.engines[0].reset();
+  ck_assert_int_eq(last.calls, 1);
+  ck_assert_int_eq(last.error, ECANCELED);
+  ck_assert_int_lt(last.again, 0);
+  ck_assert_uint_eq(r.world.open_sockets(0), 0);
+}
+END_TEST
+
+int main() {
+  return run_tests("engine", {control_packets_arrive_in_order_and_whole, packets_both_ways_use_one_connection,
+                              tie_leaves_one_connection_and_blames_nobody, partial_header_of_every_length_resumes,
+                              partial_write_of_every_length_resumes, what_is_held_leaves_in_one_system_call,
+                              control_packets_pass_bulk_that_is_queued, transfers_take_turns_and_channel_messages_do_not,
+                              frame_without_a_buffer_waits_until_unpark, longer_than_the_room_is_cut_and_the_stream_goes_on,
+                              abandoned_destination_is_not_written_any_more, frame_of_a_kind_without_a_sink_loses_the_peer,
+                              every_changed_bit_of_a_header_is_survived, unreachable_peer_is_lost_with_the_reason_and_its_sends_complete,
+                              peer_that_dies_is_lost_and_everything_queued_for_it_completes,
+                              silent_peer_is_given_up_at_the_deadline_by_polling_alone, flood_of_strangers_does_not_push_a_peer_out,
+                              stranger_that_says_nothing_is_dropped_after_its_time, end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary,
+                              kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
+                              large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
+                              low_water_mark_never_exceeds_what_the_frame_still_owes, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones});
+}
