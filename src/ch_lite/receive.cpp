@@ -100,7 +100,10 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
   if (!complete_now && (r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, m->peer);
   if (m->match_queued) matcher_.remove_unexpected(m);
   m->detached = false;
-  if (m->synchronous && m->state != MessageState::kPinned) send_ack(m->peer, m->sender);
+  // The ack goes last: sending it may lose the peer, and that frees a message that is not linked to its receive yet.
+  const bool ack_owed = m->synchronous && m->state != MessageState::kPinned;
+  const int peer = m->peer;
+  const std::uint64_t sender = m->sender;
 
   if (complete_now) {
     fill_status(status, m->key, m->peer, m->bytes, bytes);
@@ -108,6 +111,7 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
     if (status->bytes != 0) std::memcpy(buffer, data, status->bytes);
     if (m->state == MessageState::kPinned) complete(m->request, LITE_OK);
     free_message(m);
+    if (ack_owed) send_ack(peer, sender);
     return LITE_OK;
   }
 
@@ -119,12 +123,10 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
   start_request(r, RequestKind::kReceive, state, m->peer, buffer, bytes, cookie);
   matched(r, m->key, m->peer, m->bytes);
   switch (state) {
-    case RequestState::kReceivingTransfer: {
-      const std::uint64_t sender = m->sender;
+    case RequestState::kReceivingTransfer:
       free_message(m);
       accept_offer(r, sender);
       break;
-    }
     case RequestState::kReceivingChannel:
       m->request = r;
       if (serve_deferred(peers_[m->peer])) break;
@@ -132,6 +134,7 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
       break;
     default: m->request = r;
   }
+  if (ack_owed) send_ack(peer, sender);
   return LITE_PENDING;
 }
 

@@ -268,7 +268,7 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
       const int peer = static_cast<int>(said.from);
       Peer& p = peers_[peer];
       if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
-        ++counters_.connections_refused;  // it belongs to the job, and comes too late: the other half of a tie, or a peer that was given up
+        ++(p.state == PeerState::kUp ? counters_.ties : counters_.connections_refused);  // it comes too late: the other half of a tie, or a peer that was given up
         return drop(c);
       }
       if (p.connection != nullptr) {

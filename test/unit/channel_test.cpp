@@ -1,0 +1,1015 @@
+// Every function of channel.h and every guarantee that it gives, between engines on the fake network; the blocking calls also between two
+// processes over real sockets.
+#include <netinet/in.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+#include <vector>
+
+#include "mplite/net_posix.h"
+#include "sim_ranks.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes bytes_of(std::size_t n, int salt) {
+  Bytes v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
+  return v;
+}
+
+// A narrow pipe, so that sends stay under way.
+sim::Faults narrow(std::uint64_t bytes = 1'000) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_min = f.pipe_max = bytes;
+  return f;
+}
+
+struct Result {
+  int calls = 0;
+  std::int64_t value = 0;
+};
+void on_complete(void* arg, std::int64_t result) {
+  auto* r = static_cast<Result*>(arg);
+  ++r->calls;
+  r->value = result;
+}
+
+int take_control(SimRanks& r, int rank, void* packet, int size, int* from) {
+  r.as(rank);
+  if (!r.until([] { return MPID_ControlMsgAvail() != 0; })) return -1;
+  return MPID_RecvAnyControl(packet, size, from);
+}
+
+// While a call of `rank` waits, the others go on.
+void others_run(SimRanks& r, int rank) {
+  r.world.asleep = [&r, rank](int) {
+    ChannelState* before = channel_bound();
+    for (std::size_t i = 0; i < r.engines.size(); ++i) {
+      if (static_cast<int>(i) == rank || r.engines[i] == nullptr) continue;
+      r.as(static_cast<int>(i));
+      Hold hold(r.engines[i]->gate());
+      r.engines[i]->refill();
+      r.engines[i]->poll_all();
+    }
+    channel_bind(before);
+  };
+}
+
+}  // namespace
+
+// ---- control ----
+
+START_TEST(control_packets_are_fifo_per_pair) {
+  SimRanks r(3);
+  for (int i = 0; i < 100; ++i)
+    for (int from = 1; from < 3; ++from) {
+      r.as(from);
+      const int packet[2] = {from, i};
+      ck_assert_int_eq(MPID_SendControl(packet, sizeof packet, 0), 0);
+    }
+  int next[3] = {};
+  for (int i = 0; i < 200; ++i) {
+    int packet[2] = {}, from = -1;
+    ck_assert_int_eq(take_control(r, 0, packet, sizeof packet, &from), sizeof packet);
+    ck_assert_int_eq(packet[0], from);
+    ck_assert_int_eq(packet[1], next[from]++);
+  }
+  ck_assert_int_eq(MPID_ControlMsgAvail(), 0);
+}
+END_TEST
+
+START_TEST(control_packet_may_be_on_the_callers_stack) {
+  SimRanks r(2, narrow(200));
+  r.connect(0, 1);
+  for (int i = 0; i < 20; ++i) {
+    Bytes packet = bytes_of(400, i);
+    ck_assert_int_eq(MPID_SendControl(packet.data(), 400, 1), 0);
+    std::fill(packet.begin(), packet.end(), 0);
+  }
+  for (int i = 0; i < 20; ++i) {
+    Bytes got(400);
+    int from = -1;
+    ck_assert_int_eq(take_control(r, 1, got.data(), 400, &from), 400);
+    ck_assert(got == bytes_of(400, i));
+  }
+}
+END_TEST
+
+START_TEST(control_packets_of_1_to_16384_bytes_are_taken_and_no_others) {
+  SimRanks r;
+  Bytes big = bytes_of(MPID_CONTROL_BYTES_MAX + 1, 1);
+  ck_assert_int_lt(MPID_SendControl(big.data(), 0, 1), 0);
+  ck_assert_int_lt(MPID_SendControl(big.data(), MPID_CONTROL_BYTES_MAX + 1, 1), 0);
+  for (const int size : {1, 2, MPID_CONTROL_BYTES_MAX - 1, MPID_CONTROL_BYTES_MAX}) {
+    r.as(0);
+    ck_assert_int_eq(MPID_SendControl(big.data(), size, 1), 0);
+    Bytes got(MPID_CONTROL_BYTES_MAX);
+    int from = -1;
+    ck_assert_int_eq(take_control(r, 1, got.data(), MPID_CONTROL_BYTES_MAX, &from), size);
+    ck_assert_int_eq(std::memcmp(got.data(), big.data(), static_cast<std::size_t>(size)), 0);
+  }
+}
+END_TEST
+
+START_TEST(control_receive_that_is_too_short_gets_the_first_bytes) {
+  SimRanks r;
+  const Bytes packet = bytes_of(100, 1);
+  MPID_SendControl(packet.data(), 100, 1);
+  MPID_SendControl("next", 4, 1);
+  Bytes got(101, 0xee);
+  int from = -1;
+  ck_assert_int_eq(take_control(r, 1, got.data(), 10, &from), 100);
+  ck_assert_int_eq(std::memcmp(got.data(), packet.data(), 10), 0);
+  ck_assert_uint_eq(got[10], 0xee);
+  ck_assert_int_eq(take_control(r, 1, got.data(), 100, &from), 4);
+}
+END_TEST
+
+START_TEST(data_behind_a_control_packet_arrives_as_one_packet) {
+  SimRanks r;
+  const Bytes head = bytes_of(40, 1), data = bytes_of(3'000, 2);
+  ck_assert_int_eq(MPID_SendControlData(head.data(), 40, data.data(), 3'000, 1), 0);
+  ck_assert_int_eq(MPID_SendControlData(head.data(), 40, nullptr, 0, 1), 0);
+  Bytes got(4'000);
+  int from = -1;
+  ck_assert_int_eq(take_control(r, 1, got.data(), 4'000, &from), 3'040);
+  ck_assert_int_eq(std::memcmp(got.data(), head.data(), 40), 0);
+  ck_assert_int_eq(std::memcmp(got.data() + 40, data.data(), 3'000), 0);
+  ck_assert_int_eq(take_control(r, 1, got.data(), 4'000, &from), 40);
+}
+END_TEST
+
+START_TEST(recv_any_control_waits_for_a_packet) {
+  SimRanks r;
+  r.connect(0, 1);
+  int naps = 0;
+  r.world.asleep = [&](int) {
+    if (++naps != 5) return;
+    ChannelState* before = channel_bound();
+    r.as(1);
+    MPID_SendControlBlock("late", 4, 0);
+    channel_bind(before);
+  };
+  r.as(0);
+  char got[4];
+  int from = -1;
+  ck_assert_int_eq(MPID_RecvAnyControl(got, 4, &from), 4);
+  ck_assert_int_eq(from, 1);
+  ck_assert_int_ge(naps, 5);
+}
+END_TEST
+
+START_TEST(sends_return_without_the_receivers_help) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  // Both sides send much more than the network holds, and nobody receives.
+  for (int round = 0; round < 50; ++round)
+    for (int rank = 0; rank < 2; ++rank) {
+      r.as(rank);
+      const Bytes packet = bytes_of(500, round), message = bytes_of(5'000, round);
+      ck_assert_int_eq(MPID_SendControl(packet.data(), 500, 1 - rank), 0);
+      ck_assert_int_eq(MPID_SendChannel(message.data(), 5'000, 1 - rank), 0);
+    }
+  for (int rank = 0; rank < 2; ++rank)
+    for (int round = 0; round < 50; ++round) {
+      Bytes got(5'000);
+      int from = -1;
+      ck_assert_int_eq(take_control(r, rank, got.data(), 5'000, &from), 500);
+      MPID_ChannelId id = 0;
+      ck_assert_int_eq(MPID_IRecvFromChannel(got.data(), 5'000, 1 - rank, &id), 0);
+      // What waits for the channel may stand behind control packets: those are kept.
+      others_run(r, rank);
+      ck_assert_int_eq(MPID_WRecvFromChannel(id), 5'000);
+      ck_assert(got == bytes_of(5'000, round));
+      r.world.asleep = {};
+    }
+}
+END_TEST
+
+// ---- channel ----
+
+START_TEST(channel_messages_are_fifo_per_source) {
+  SimRanks r(3, narrow(3'000));
+  for (int i = 0; i < 30; ++i)
+    for (int from = 1; from < 3; ++from) {
+      r.as(from);
+      const Bytes message = bytes_of(static_cast<std::size_t>(i * 177), from * 100 + i);
+      ck_assert_int_eq(MPID_SendChannel(message.data(), message.size(), 0), 0);
+    }
+  r.as(0);
+  others_run(r, 0);
+  for (int from = 2; from >= 1; --from)  // sources do not wait for each other
+    for (int i = 0; i < 30; ++i) {
+      Bytes got(6'000);
+      ck_assert_int_eq(MPID_RecvFromChannel(got.data(), got.size(), from), i * 177);
+      got.resize(static_cast<std::size_t>(i * 177));
+      ck_assert(got == bytes_of(got.size(), from * 100 + i));
+    }
+}
+END_TEST
+
+START_TEST(receives_posted_ahead_are_filled_in_posting_order) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  Bytes got[5];
+  MPID_ChannelId ids[5];
+  for (int i = 0; i < 5; ++i) {
+    got[i].resize(100);
+    ck_assert_int_eq(MPID_IRecvFromChannel(got[i].data(), 100, 0, &ids[i]), 0);
+    ck_assert(ids[i] != 0);
+    ck_assert_int_eq(MPID_RecvStatus(ids[i]), 0);
+  }
+  r.as(0);
+  for (int i = 0; i < 5; ++i) MPID_SendChannel(bytes_of(static_cast<std::size_t>(10 + i), i).data(), static_cast<std::size_t>(10 + i), 1);
+  r.turn(20);
+  r.as(1);
+  for (int i = 4; i >= 0; --i) {
+    ck_assert_int_eq(MPID_RecvStatus(ids[i]), 1);
+    ck_assert_int_eq(MPID_WRecvFromChannel(ids[i]), 10 + i);
+    got[i].resize(static_cast<std::size_t>(10 + i));
+    ck_assert(got[i] == bytes_of(got[i].size(), i));
+    ck_assert_int_eq(MPID_RecvStatus(ids[i]), -EINVAL);  // gone
+  }
+}
+END_TEST
+
+START_TEST(channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_bytes = 100; });
+  const Bytes message = bytes_of(1'000, 1);
+  MPID_SendChannel(message.data(), 1'000, 1);
+  MPID_SendChannel("next", 4, 1);
+  r.as(1);
+  others_run(r, 1);
+  Bytes got(1'001, 0xee);
+  ck_assert_int_eq(MPID_RecvFromChannel(got.data(), 150, 0), 1'000);
+  ck_assert_int_eq(std::memcmp(got.data(), message.data(), 150), 0);
+  for (std::size_t i = 150; i < got.size(); ++i) ck_assert_uint_eq(got[i], 0xee);
+  ck_assert_int_eq(MPID_RecvFromChannel(got.data(), 1'000, 0), 4);
+}
+END_TEST
+
+START_TEST(isend_keeps_the_buffer_until_test_or_wait_says_so) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  Bytes a = bytes_of(20'000, 1), b = bytes_of(20'000, 2);
+  MPID_ChannelId ia = 0, ib = 0;
+  ck_assert_int_eq(MPID_ISendChannel(a.data(), a.size(), 1, &ia), 0);
+  ck_assert_int_eq(MPID_ISendChannel(b.data(), b.size(), 1, &ib), 0);
+  ck_assert(ia != 0 && ib != 0 && ia != ib);
+  ck_assert_int_eq(MPID_TSendChannel(ia), 0);
+  r.as(1);
+  Bytes ga(20'000), gb(20'000);
+  MPID_ChannelId ra = 0, rb = 0;
+  MPID_IRecvFromChannel(ga.data(), ga.size(), 0, &ra);
+  MPID_IRecvFromChannel(gb.data(), gb.size(), 0, &rb);
+  r.as(0);
+  int tested = 0;
+  ck_assert(r.until([&] { return tested != 0 || (tested = MPID_TSendChannel(ia)) != 0; }));
+  ck_assert_int_eq(tested, 1);
+  std::fill(a.begin(), a.end(), 0);
+  ck_assert_int_eq(MPID_TSendChannel(ia), -EINVAL);
+  others_run(r, 0);
+  ck_assert_int_eq(MPID_WSendChannel(ib), 0);
+  std::fill(b.begin(), b.end(), 0);
+  r.turn(50);
+  r.as(1);
+  ck_assert_int_eq(MPID_WRecvFromChannel(ra), 20'000);
+  ck_assert_int_eq(MPID_WRecvFromChannel(rb), 20'000);
+  ck_assert(ga == bytes_of(20'000, 1));
+  ck_assert(gb == bytes_of(20'000, 2));
+}
+END_TEST
+
+START_TEST(isend_that_is_complete_at_once_has_no_id) {
+  SimRanks r;
+  r.connect(0, 1);
+  MPID_ChannelId id = 77;
+  ck_assert_int_eq(MPID_ISendChannel("abc", 3, 1, &id), 0);
+  ck_assert(id == 0);
+  ck_assert_int_eq(MPID_TSendChannel(0), 1);
+  ck_assert_int_eq(MPID_WSendChannel(0), 0);
+}
+END_TEST
+
+START_TEST(send_channel_waits_only_when_copies_reach_their_bound) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) { o.send_copy_max = 10'000; });
+  r.connect(0, 1);
+  bool slept = false;
+  r.world.asleep = [&](int) { slept = true; };
+  const Bytes message = bytes_of(6'000, 1);
+  ck_assert_int_eq(MPID_SendChannel(message.data(), message.size(), 1), 0);
+  ck_assert(!slept);
+  Bytes got[2] = {Bytes(6'000), Bytes(6'000)};
+  MPID_ChannelId ids[2] = {};
+  r.as(1);
+  for (int i = 0; i < 2; ++i) MPID_IRecvFromChannel(got[i].data(), 6'000, 0, &ids[i]);
+  r.as(0);
+  others_run(r, 0);
+  Bytes second = bytes_of(6'000, 2);
+  ck_assert_int_eq(MPID_SendChannel(second.data(), second.size(), 1), 0);
+  std::fill(second.begin(), second.end(), 0);
+  r.turn(200);
+  r.as(1);
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(MPID_WRecvFromChannel(ids[i]), 6'000);
+    ck_assert(got[i] == bytes_of(6'000, i + 1));
+  }
+}
+END_TEST
+
+START_TEST(waiting_for_the_channel_keeps_control_packets_in_order) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) { o.frame_bytes = 500; });
+  r.connect(0, 1);
+  Bytes message = bytes_of(30'000, 1);
+  MPID_ChannelId id = 0;
+  MPID_ISendChannel(message.data(), message.size(), 1, &id);
+  for (int i = 0; i < 40; ++i) MPID_SendControl(&i, sizeof i, 1);  // they overtake it, or stand between its frames
+  r.as(1);
+  others_run(r, 1);
+  Bytes got(30'000);
+  ck_assert_int_eq(MPID_RecvFromChannel(got.data(), got.size(), 0), 30'000);
+  ck_assert(got == message);
+  for (int i = 0; i < 40; ++i) {
+    int value = -1, from = -1;
+    ck_assert_int_eq(take_control(r, 1, &value, sizeof value, &from), sizeof value);
+    ck_assert_int_eq(value, i);
+  }
+  r.as(0);
+  ck_assert_int_eq(MPID_WSendChannel(id), 0);
+}
+END_TEST
+
+// ---- transfers ----
+
+START_TEST(transfers_are_matched_by_id_whatever_their_order) {
+  SimRanks r(2, narrow(5'000), [](EngineOptions& o) { o.frame_bytes = 700; });
+  r.connect(0, 1);
+  r.as(1);
+  constexpr int kCount = 10;
+  Bytes got[kCount];
+  MPID_TransferId ids[kCount];
+  MPID_ChannelId rids[kCount];
+  std::set<MPID_TransferId> distinct;
+  for (int i = 0; i < kCount; ++i) {
+    got[i].resize(static_cast<std::size_t>(i) * 1'000);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(got[i].data(), got[i].size(), 0, &ids[i]), 0);
+    ck_assert(ids[i] != 0);
+    distinct.insert(ids[i]);
+    ck_assert_int_eq(MPID_StartNBRecvTransfer(got[i].data(), got[i].size(), 0, ids[i], &rids[i]), 0);
+  }
+  ck_assert_uint_eq(distinct.size(), kCount);
+  r.as(0);
+  Bytes data[kCount];
+  MPID_ChannelId sids[kCount];
+  for (int i = kCount - 1; i >= 0; --i) {
+    data[i] = bytes_of(static_cast<std::size_t>(i) * 1'000, i);
+    MPID_TransferId mine = 1;
+    MPID_CreateSendTransfer(data[i].data(), data[i].size(), 1, &mine);
+    ck_assert(mine == 0);
+    ck_assert_int_eq(MPID_StartNBSendTransfer(data[i].data(), data[i].size(), 1, ids[i], &sids[i]), 0);
+  }
+  r.until([&] { return MPID_ChannelQueued() == 0; });
+  for (int i = 0; i < kCount; ++i)
+    if (sids[i] != 0) ck_assert_int_eq(MPID_TestNBSendTransfer(sids[i]), 1);
+  r.turn(20);
+  r.as(1);
+  for (int i = 0; i < kCount; ++i) {
+    ck_assert_int_eq(MPID_TestNBRecvTransfer(rids[i]), 1);
+    ck_assert_int_eq(MPID_EndNBRecvTransfer(ids[i], rids[i]), i * 1'000);
+    ck_assert(got[i] == bytes_of(static_cast<std::size_t>(i) * 1'000, i));
+    ck_assert_int_eq(MPID_TestNBRecvTransfer(rids[i]), -EINVAL);
+  }
+}
+END_TEST
+
+START_TEST(blocking_transfers_wait_for_each_other) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  Bytes got(9'000);
+  MPID_TransferId id = 0;
+  r.as(1);
+  MPID_CreateRecvTransfer(got.data(), got.size(), 0, &id);
+  MPID_ChannelId rid = 0;
+  ck_assert_int_eq(MPID_StartRecvTransfer(got.data(), got.size(), 0, id, &rid), 0);
+  ck_assert_int_eq(MPID_TestRecvTransfer(rid), 0);
+  r.as(0);
+  others_run(r, 0);
+  const Bytes data = bytes_of(9'000, 1);
+  ck_assert_int_eq(MPID_SendTransfer(data.data(), data.size(), 1, id), 0);
+  r.as(1);
+  others_run(r, 1);
+  ck_assert_int_eq(MPID_EndRecvTransfer(got.data(), got.size(), 0, id, rid), 9'000);
+  ck_assert(got == data);
+
+  MPID_CreateRecvTransfer(got.data(), got.size(), 0, &id);
+  r.as(0);
+  MPID_ChannelId sid = 0;
+  const Bytes more = bytes_of(9'000, 2);
+  ck_assert_int_eq(MPID_StartSendTransfer(more.data(), more.size(), 1, id, &sid), 0);
+  ck_assert_int_eq(MPID_TestSendTransfer(sid), 0);
+  r.as(1);
+  ck_assert_int_eq(MPID_RecvTransfer(got.data(), got.size(), 0, id), 9'000);
+  ck_assert(got == more);
+  r.as(0);
+  others_run(r, 0);
+  ck_assert_int_eq(MPID_EndSendTransfer(more.data(), more.size(), 1, id, sid), 0);
+}
+END_TEST
+
+START_TEST(data_for_a_transfer_that_is_not_started_waits_for_its_buffer) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  MPID_TransferId id = 0;
+  MPID_CreateRecvTransfer(nullptr, 0, 0, &id);
+  r.as(0);
+  const Bytes data = bytes_of(2'000, 1);
+  MPID_ChannelId sid = 0;
+  MPID_StartNBSendTransfer(data.data(), data.size(), 1, id, &sid);
+  r.turn(20);
+  r.as(1);
+  Bytes got(2'000);
+  MPID_ChannelId rid = 0;
+  ck_assert_int_eq(MPID_StartNBRecvTransfer(got.data(), got.size(), 0, id, &rid), 0);
+  r.turn(20);
+  ck_assert_int_eq(MPID_EndNBRecvTransfer(id, rid), 2'000);
+  ck_assert(got == data);
+}
+END_TEST
+
+START_TEST(transfer_longer_than_the_buffer_gives_the_first_bytes) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_bytes = 64; });
+  r.connect(0, 1);
+  r.as(1);
+  Bytes got(101, 0xee);
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0;
+  MPID_CreateRecvTransfer(got.data(), 100, 0, &id);
+  MPID_StartNBRecvTransfer(got.data(), 100, 0, id, &rid);
+  r.as(0);
+  const Bytes data = bytes_of(5'000, 1);
+  MPID_ChannelId sid = 0;
+  MPID_StartNBSendTransfer(data.data(), data.size(), 1, id, &sid);
+  r.turn(50);
+  r.as(1);
+  ck_assert_int_eq(MPID_EndNBRecvTransfer(id, rid), 5'000);
+  ck_assert_int_eq(std::memcmp(got.data(), data.data(), 100), 0);
+  ck_assert_uint_eq(got[100], 0xee);
+}
+END_TEST
+
+START_TEST(cancelled_transfer_is_gone_and_late_data_is_thrown_away) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) { o.frame_bytes = 3'000; });
+  r.connect(0, 1);
+  for (int when = 0; when < 3; ++when) {  // before any data, in the middle, not even started
+    r.as(1);
+    Bytes got(10'000, 0xee);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0;
+    MPID_CreateRecvTransfer(got.data(), got.size(), 0, &id);
+    if (when < 2) MPID_StartNBRecvTransfer(got.data(), got.size(), 0, id, &rid);
+    if (when == 0) MPID_CancelRecvTransfer(id, rid);
+    r.as(0);
+    const Bytes data = bytes_of(10'000, 1);
+    MPID_ChannelId sid = 0;
+    MPID_StartNBSendTransfer(data.data(), data.size(), 1, id, &sid);
+    r.turn(4);
+    r.as(1);
+    if (when != 0) MPID_CancelRecvTransfer(id, rid);
+    const Bytes seen = got;
+    if (when == 1) ck_assert_uint_eq(got[0], data[0]);  // it had begun
+    ck_assert_int_eq(MPID_TestNBRecvTransfer(id), -EINVAL);
+    ck_assert_int_eq(MPID_StartNBRecvTransfer(got.data(), got.size(), 0, id, &rid), -EINVAL);
+    r.as(0);
+    int tested = sid == 0;
+    ck_assert(r.until([&] { return tested != 0 || (tested = MPID_TSendChannel(sid)) != 0; }));
+    ck_assert_int_eq(tested, 1);
+    MPID_SendControl("after", 5, 1);
+    char after[5];
+    int from = -1;
+    ck_assert_int_eq(take_control(r, 1, after, 5, &from), 5);
+    ck_assert(got == seen);
+  }
+}
+END_TEST
+
+START_TEST(stale_and_forged_ids_are_harmless) {
+  SimRanks r(3);
+  r.connect(0, 1);
+  r.connect(2, 1);
+  r.as(1);
+  Bytes got(100, 0xee);
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0;
+  MPID_CreateRecvTransfer(got.data(), 100, 0, &id);
+  MPID_StartNBRecvTransfer(got.data(), 100, 0, id, &rid);
+  for (const MPID_ChannelId bad : {MPID_ChannelId{1}, id + 1, id + (MPID_ChannelId{1} << 32), id + (MPID_ChannelId{2} << 32), ~MPID_ChannelId{0}}) {
+    ck_assert_int_eq(MPID_RecvStatus(bad), -EINVAL);
+    ck_assert_int_eq(MPID_TSendChannel(bad), -EINVAL);
+    ck_assert_int_eq(MPID_WRecvFromChannel(bad), -EINVAL);
+    Result result;
+    MPID_OnComplete(bad, on_complete, &result);
+    ck_assert_int_eq(result.calls, 1);
+    ck_assert_int_eq(result.value, -EINVAL);
+    MPID_CancelRecvTransfer(bad, bad);
+    r.as(0);
+    MPID_ChannelId sid = 0;
+    MPID_StartNBSendTransfer("evil", 4, 1, bad, &sid);
+    r.turn(10);
+    r.as(1);
+    ck_assert_int_eq(MPID_ChannelPeerError(0), 0);
+  }
+  // Somebody else's transfer is a broken protocol, not a way into the buffer.
+  r.as(2);
+  MPID_ChannelId sid = 0;
+  MPID_StartNBSendTransfer("evil", 4, 1, id, &sid);
+  r.turn(10);
+  r.as(1);
+  ck_assert_int_eq(MPID_ChannelPeerError(2), EPROTO);
+  ck_assert_int_eq(MPID_RecvStatus(rid), 0);
+  for (const std::uint8_t b : got) ck_assert_uint_eq(b, 0xee);
+}
+END_TEST
+
+START_TEST(second_message_for_a_finished_transfer_does_not_touch_the_buffer) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  Bytes got(4);
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0;
+  MPID_CreateRecvTransfer(got.data(), 4, 0, &id);
+  MPID_StartNBRecvTransfer(got.data(), 4, 0, id, &rid);
+  r.as(0);
+  MPID_ChannelId sid = 0;
+  MPID_StartNBSendTransfer("good", 4, 1, id, &sid);
+  MPID_StartNBSendTransfer("evil", 4, 1, id, &sid);
+  r.turn(20);
+  r.as(1);
+  ck_assert_int_eq(MPID_EndNBRecvTransfer(id, rid), 4);
+  ck_assert_int_eq(std::memcmp(got.data(), "good", 4), 0);
+}
+END_TEST
+
+START_TEST(control_channel_and_transfer_ids_do_not_collide) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  Bytes transfer(8), channel(8);
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0, cid = 0;
+  MPID_CreateRecvTransfer(transfer.data(), 8, 0, &id);
+  MPID_StartNBRecvTransfer(transfer.data(), 8, 0, id, &rid);
+  MPID_IRecvFromChannel(channel.data(), 8, 0, &cid);
+  ck_assert(cid != rid);
+  r.as(0);
+  MPID_ChannelId sid = 0;
+  MPID_StartNBSendTransfer("transfer", 8, 1, id, &sid);
+  MPID_ISendChannel("channel!", 8, 1, &sid);
+  // A transfer whose id is the channel receive's is refused: it is no transfer.
+  r.turn(20);
+  r.as(1);
+  ck_assert_int_eq(MPID_WRecvFromChannel(cid), 8);
+  ck_assert_int_eq(MPID_EndNBRecvTransfer(id, rid), 8);
+  ck_assert_int_eq(std::memcmp(transfer.data(), "transfer", 8), 0);
+  ck_assert_int_eq(std::memcmp(channel.data(), "channel!", 8), 0);
+  MPID_IRecvFromChannel(channel.data(), 8, 0, &cid);
+  r.as(0);
+  MPID_StartNBSendTransfer("evil", 4, 1, cid, &sid);
+  r.turn(20);
+  r.as(1);
+  ck_assert_int_eq(MPID_ChannelPeerError(0), EPROTO);
+}
+END_TEST
+
+// ---- loss ----
+
+START_TEST(lost_peer_completes_every_operation_on_it_with_an_error) {
+  SimRanks r(3, narrow());
+  r.connect(0, 1);
+  r.connect(0, 2);
+  struct Lost {
+    int calls = 0, peer = -1, error = 0;
+    const Result* before = nullptr;
+    bool in_order = false;
+  } lost;
+  Bytes data(20'000), a(100), b(100), c(100), other(4);
+  MPID_ChannelId send1 = 0, send2 = 0, recv1 = 0, recv2 = 0, nb = 0, other_id = 0;
+  MPID_TransferId id = 0, idle = 0;
+  Result send_result, recv_result, transfer_result;
+  lost.before = &recv_result;
+  MPID_ChannelSetLost(
+      [](void* arg, int peer, int error) {
+        auto* l = static_cast<Lost*>(arg);
+        ++l->calls;
+        l->peer = peer;
+        l->error = error;
+        l->in_order = l->before->calls == 1;
+      },
+      &lost);
+  MPID_ISendChannel(data.data(), data.size(), 1, &send1);
+  MPID_ISendChannel(data.data(), data.size(), 1, &send2);
+  MPID_OnComplete(send2, on_complete, &send_result);
+  MPID_IRecvFromChannel(a.data(), 100, 1, &recv1);
+  MPID_IRecvFromChannel(b.data(), 100, 1, &recv2);
+  MPID_OnComplete(recv2, on_complete, &recv_result);
+  MPID_CreateRecvTransfer(c.data(), 100, 1, &id);
+  MPID_StartNBRecvTransfer(c.data(), 100, 1, id, &nb);
+  MPID_OnComplete(nb, on_complete, &transfer_result);
+  MPID_CreateRecvTransfer(c.data(), 100, 1, &idle);
+  MPID_IRecvFromChannel(other.data(), 4, 2, &other_id);
+  r.lose_host(1);
+  ck_assert(r.until([&] { return lost.calls == 1; }));
+  ck_assert_int_eq(lost.peer, 1);
+  ck_assert_int_gt(lost.error, 0);
+  ck_assert(lost.in_order);
+  ck_assert_int_eq(MPID_ChannelPeerError(1), lost.error);
+  ck_assert_int_eq(send_result.calls, 1);
+  ck_assert_int_eq(send_result.value, -lost.error);
+  ck_assert_int_eq(recv_result.value, -lost.error);
+  ck_assert_int_eq(transfer_result.value, -lost.error);
+  ck_assert_int_eq(MPID_TSendChannel(send1), -lost.error);
+  ck_assert_int_eq(MPID_TSendChannel(send1), -EINVAL);
+  ck_assert_int_eq(MPID_RecvStatus(recv1), -lost.error);
+  ck_assert_int_eq(MPID_EndNBRecvTransfer(idle, idle), -lost.error);
+  // Nothing new is started with it, and nothing waits.
+  MPID_ChannelId none = 5;
+  ck_assert_int_lt(MPID_SendControl("x", 1, 1), 0);
+  ck_assert_int_lt(MPID_SendChannel("x", 1, 1), 0);
+  ck_assert_int_lt(MPID_ISendChannel("x", 1, 1, &none), 0);
+  ck_assert_int_lt(MPID_IRecvFromChannel(a.data(), 1, 1, &none), 0);
+  ck_assert_int_lt(MPID_CreateRecvTransfer(a.data(), 1, 1, &id), 0);
+  ck_assert_int_lt(MPID_RecvFromChannel(a.data(), 1, 1), 0);
+  ck_assert_int_lt(MPID_SendTransfer("x", 1, 1, 5), 0);
+  // The others are not concerned.
+  ck_assert_int_eq(MPID_RecvStatus(other_id), 0);
+  r.as(2);
+  MPID_SendChannel("fine", 4, 0);
+  r.turn(20);
+  r.as(0);
+  ck_assert_int_eq(MPID_WRecvFromChannel(other_id), 4);
+  ck_assert_uint_eq(r.channel(0).ops.used_count(), 0);
+}
+END_TEST
+
+START_TEST(receive_that_was_complete_before_the_loss_stays_good) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  Bytes got(4);
+  MPID_ChannelId id = 0;
+  MPID_IRecvFromChannel(got.data(), 4, 0, &id);
+  r.as(0);
+  MPID_SendChannel("good", 4, 1);
+  r.turn(20);
+  r.as(1);
+  r.lose_host(0);
+  r.turn(20);
+  ck_assert_int_ne(MPID_ChannelPeerError(0), 0);
+  ck_assert_int_eq(MPID_RecvStatus(id), 1);
+  ck_assert_int_eq(MPID_WRecvFromChannel(id), 4);
+  ck_assert_int_eq(std::memcmp(got.data(), "good", 4), 0);
+}
+END_TEST
+
+START_TEST(waiting_for_a_peer_that_dies_ends_with_an_error) {
+  SimRanks r;
+  r.connect(0, 1);
+  int naps = 0;
+  r.world.asleep = [&](int) {
+    if (++naps == 5) r.lose_host(1);
+    r.as(0);
+  };
+  char got[4];
+  r.as(0);
+  ck_assert_int_lt(MPID_RecvFromChannel(got, 4, 1), 0);
+  ck_assert_int_ge(naps, 5);
+}
+END_TEST
+
+// ---- extensions ----
+
+START_TEST(on_complete_of_a_finished_operation_is_called_at_once_and_frees_it) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.as(1);
+  char got[4];
+  MPID_ChannelId id = 0;
+  MPID_IRecvFromChannel(got, 4, 0, &id);
+  r.as(0);
+  MPID_SendChannel("abc", 3, 1);
+  r.turn(20);
+  r.as(1);
+  Result result;
+  MPID_OnComplete(id, on_complete, &result);
+  ck_assert_int_eq(result.calls, 1);
+  ck_assert_int_eq(result.value, 3);
+  ck_assert_int_eq(MPID_RecvStatus(id), -EINVAL);
+  ck_assert_uint_eq(r.channel(1).ops.used_count(), 0);
+}
+END_TEST
+
+START_TEST(on_complete_may_start_new_operations) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  struct Chain {
+    Bytes buffer = Bytes(3'000);
+    int got = 0;
+    static void next(void* arg, std::int64_t result) {
+      auto* c = static_cast<Chain*>(arg);
+      if (result == 3'000) ++c->got;
+      if (c->got == 10) return;
+      MPID_ChannelId id = 0;
+      if (MPID_IRecvFromChannel(c->buffer.data(), 3'000, 0, &id) == 0) MPID_OnComplete(id, next, c);
+    }
+  } chain;
+  r.as(1);
+  Chain::next(&chain, 0);
+  r.as(0);
+  const Bytes data = bytes_of(3'000, 1);
+  MPID_ChannelId ids[10];
+  for (auto& id : ids) MPID_ISendChannel(data.data(), data.size(), 1, &id);
+  // Each engine's callbacks work on its own channel: switch as the poll does.
+  for (int i = 0; i < 2'000 && chain.got < 10; ++i)
+    for (int rank = 0; rank < 2; ++rank) {
+      r.as(rank);
+      MPID_ControlMsgAvail();
+      r.world.skip(10'000);
+    }
+  ck_assert_int_eq(chain.got, 10);
+}
+END_TEST
+
+START_TEST(between_hold_and_release_everything_leaves_in_one_system_call) {
+  SimRanks r;
+  r.connect(0, 1);
+  const std::uint64_t before = channel_counters().writes;
+  MPID_ChannelHold(1);
+  MPID_ChannelHold(1);
+  MPID_SendControl("envelope", 8, 1);
+  MPID_ChannelId id = 0;
+  MPID_ISendChannel("data", 4, 1, &id);
+  MPID_ChannelRelease(1);
+  ck_assert_uint_eq(channel_counters().writes, before);
+  MPID_ChannelRelease(1);
+  ck_assert_uint_eq(channel_counters().writes, before + 1);
+  ck_assert_uint_eq(MPID_ChannelQueued(), 0);
+  ck_assert_int_eq(MPID_TSendChannel(id), 1);
+}
+END_TEST
+
+START_TEST(envelope_may_post_the_buffer_for_the_data_right_behind_it) {
+  SimRanks r;
+  r.connect(0, 1);
+  static Bytes got;
+  static Result result;
+  got.assign(8'000, 0);
+  result = {};
+  r.as(1);
+  MPID_ChannelSetProgress(
+      [](void*) {
+        while (MPID_ControlMsgAvail()) {
+          char packet[16];
+          int from = -1;
+          MPID_RecvAnyControl(packet, sizeof packet, &from);
+          MPID_ChannelId id = 0;
+          MPID_IRecvFromChannel(got.data(), got.size(), from, &id);
+          MPID_OnComplete(id, on_complete, &result);
+        }
+      },
+      nullptr);
+  r.as(0);
+  const Bytes data = bytes_of(8'000, 1);
+  MPID_ChannelHold(1);
+  MPID_SendControl("envelope", 8, 1);
+  MPID_ChannelId id = 0;
+  MPID_ISendChannel(data.data(), data.size(), 1, &id);
+  MPID_ChannelRelease(1);
+  r.as(1);
+  for (int i = 0; i < 20 && result.calls == 0; ++i) {
+    Hold hold(channel_gate());
+    r.channel(1).progress(nullptr);
+    r.world.skip(1'000'000);
+  }
+  ck_assert_int_eq(result.calls, 1);
+  ck_assert(got == data);
+  ck_assert_uint_eq(channel_counters().parked, 0);  // the buffer was there in time
+}
+END_TEST
+
+START_TEST(waiting_calls_let_the_progress_function_act) {
+  SimRanks r;
+  r.connect(0, 1);
+  static int seen;
+  seen = 0;
+  r.as(0);
+  MPID_ChannelSetProgress(
+      [](void*) {
+        while (MPID_ControlMsgAvail()) {
+          char packet[16];
+          int from = -1;
+          MPID_RecvAnyControl(packet, sizeof packet, &from);
+          ++seen;
+        }
+      },
+      nullptr);
+  r.as(1);
+  MPID_SendControl("a", 1, 0);
+  MPID_SendControl("b", 1, 0);
+  MPID_SendChannel("data", 4, 0);
+  r.as(0);
+  others_run(r, 0);
+  char got[4];
+  ck_assert_int_eq(MPID_RecvFromChannel(got, 4, 1), 4);
+  ck_assert_int_eq(seen, 2);
+}
+END_TEST
+
+START_TEST(small_extensions_do_what_they_say) {
+  SimRanks r;
+  r.connect(0, 1);
+  ck_assert_int_eq(MPID_ChannelInHandler(), 0);
+  r.engine(0).set_async(true);
+  ck_assert_int_eq(MPID_ChannelInHandler(), 1);
+  r.engine(0).set_async(false);
+  ck_assert_int_eq(MPID_ChannelRefill(), 0);
+  ck_assert_int_eq(MPID_ChannelHeadroom(), 1);
+  ck_assert_int_eq(MPID_ChannelPeerError(1), 0);
+  char text[200];
+  ck_assert_str_eq(MPID_ChannelDescribe(1, text, sizeof text), text);
+  ck_assert_ptr_nonnull(std::strstr(text, "rank 1"));
+  ck_assert_ptr_nonnull(std::strstr(text, "simulated"));
+  ck_assert_ptr_nonnull(std::strstr(text, "10.0.0.2"));
+  static int outstanding;
+  outstanding = -1;
+  r.channel(0).on_outstanding = [](bool on) { outstanding = on; };
+  MPID_ChannelSetOutstanding(1);
+  ck_assert_int_eq(outstanding, 1);
+  MPID_ChannelSetOutstanding(0);
+  ck_assert_int_eq(outstanding, 0);
+  MPID_ChannelPrefer(1);
+  const std::int64_t before = r.world.now();
+  bool open = false;
+  r.world.asleep = [&](int) { open = !channel_gate().held(); };
+  MPID_ChannelWait(5'000'000);
+  ck_assert(open);  // the gate is open while it sleeps
+  ck_assert_int_ge(r.world.now() - before, 5'000'000);
+  ck_assert(&channel_gate() == &r.engine(0).gate());
+  ck_assert(&channel_counters() == &r.engine(0).counters());
+}
+END_TEST
+
+START_TEST(in_the_handler_an_empty_pool_is_an_answer_and_not_an_allocation) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.engine(0).gate().enter();
+  r.engine(0).set_async(true);
+  MPID_ChannelId id = 0;
+  char byte;
+  int rc = 0, made = 0;
+  while (rc == 0 && made < 1'000'000) {
+    const bool headroom = MPID_ChannelHeadroom() != 0;
+    rc = MPID_IRecvFromChannel(&byte, 1, 1, &id);
+    if (rc == 0) ++made;
+    else if (headroom) made = -1'000'000;
+  }
+  const int transfer = MPID_CreateRecvTransfer(&byte, 1, 1, &id);
+  const int headroom = MPID_ChannelHeadroom();
+  r.engine(0).set_async(false);
+  r.engine(0).gate().leave();
+  ck_assert_int_eq(rc, -ENOBUFS);
+  ck_assert_int_gt(made, 0);
+  ck_assert_int_eq(transfer, -ENOBUFS);
+  ck_assert_int_eq(headroom, 0);
+  ck_assert_int_eq(MPID_ChannelRefill(), 0);
+  ck_assert_int_eq(MPID_ChannelHeadroom(), 1);
+}
+END_TEST
+
+// ---- two processes, real sockets ----
+
+namespace {
+
+struct RealRank {
+  PosixNet net;
+  PeerAddress peers[2] = {};
+  Engine* engine = nullptr;
+  ChannelState* channel = nullptr;
+  int start(int rank, const sockaddr_storage (&addresses)[2], int listener) {
+    if (net.open() != 0 || !hello_prepare()) return -1;
+    EngineOptions o;
+    o.rank = rank;
+    o.size = 2;
+    for (int i = 0; i < 2; ++i) {
+      peers[i].address = addresses[i];
+      std::strcpy(peers[i].host, "localhost");
+    }
+    o.peers = peers;
+    o.listener = listener;
+    o.connect_timeout_ns = 10'000'000'000;
+    engine = new Engine(net, o);
+    if (engine->start() != 0) return -1;
+    engine->set_outstanding(true);
+    channel = new ChannelState(*engine);
+    channel_bind(channel);
+    return 0;
+  }
+};
+
+int open_listener_on_loopback(sockaddr_storage& address) {
+  PosixNet net;
+  sockaddr_in in = {};
+  in.sin_family = AF_INET;
+  in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::memcpy(&address, &in, sizeof in);
+  const int fd = net.open_stream(AF_INET);
+  if (fd < 0 || net.bind_and_listen(fd, address) != 0 || net.local_address(fd, address) != 0) return -1;
+  return fd;
+}
+
+// One side of the exchange; 0 when all was right, otherwise the line.
+int exchange(int rank) {
+  const int other = 1 - rank;
+  for (int round = 0; round < 200; ++round) {
+    const std::size_t n = static_cast<std::size_t>(round) * 977 % 60'000;
+    const Bytes mine = bytes_of(n, round * 2 + rank), theirs = bytes_of(n, round * 2 + other);
+    if (MPID_SendControl(&round, sizeof round, other) != 0) return __LINE__;
+    if (MPID_SendChannel(mine.data(), mine.size(), other) != 0) return __LINE__;
+    int got_round = -1, from = -1;
+    if (MPID_RecvAnyControl(&got_round, sizeof got_round, &from) != sizeof got_round || got_round != round || from != other) return __LINE__;
+    Bytes got(n);
+    if (MPID_RecvFromChannel(got.data(), got.size(), other) != static_cast<std::int64_t>(n) || got != theirs) return __LINE__;
+  }
+  // Transfers both ways at once, longer than the kernel's buffers.
+  Bytes got(8u << 20);
+  MPID_TransferId id = 0, theirs = 0;
+  if (MPID_CreateRecvTransfer(got.data(), got.size(), other, &id) != 0) return __LINE__;
+  if (MPID_SendControl(&id, sizeof id, other) != 0) return __LINE__;
+  int from = -1;
+  if (MPID_RecvAnyControl(&theirs, sizeof theirs, &from) != sizeof theirs) return __LINE__;
+  MPID_ChannelId rid = 0;
+  if (MPID_StartNBRecvTransfer(got.data(), got.size(), other, id, &rid) != 0) return __LINE__;
+  const Bytes data = bytes_of(8u << 20, rank);
+  if (MPID_SendTransfer(data.data(), data.size(), other, theirs) != 0) return __LINE__;
+  if (MPID_EndNBRecvTransfer(id, rid) != static_cast<std::int64_t>(got.size()) || got != bytes_of(8u << 20, other)) return __LINE__;
+  if (MPID_SendControl("bye", 3, other) != 0) return __LINE__;
+  char bye[3];
+  if (MPID_RecvAnyControl(bye, 3, &from) != 3) return __LINE__;
+  return 0;
+}
+
+}  // namespace
+
+START_TEST(two_processes_exchange_over_real_sockets) {
+  sockaddr_storage addresses[2];
+  const int listeners[2] = {open_listener_on_loopback(addresses[0]), open_listener_on_loopback(addresses[1])};
+  ck_assert_int_ge(listeners[0], 0);
+  ck_assert_int_ge(listeners[1], 0);
+  const pid_t child = fork();
+  const int rank = child == 0 ? 1 : 0;
+  close(listeners[1 - rank]);
+  RealRank self;
+  int line = self.start(rank, addresses, listeners[rank]) == 0 ? exchange(rank) : __LINE__;
+  if (child == 0) _exit(line == 0 ? 0 : 1);
+  int status = -1;
+  ck_assert_int_eq(line, 0);
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  // Now it is gone: the next receive says so.
+  char byte;
+  ck_assert_int_lt(MPID_RecvFromChannel(&byte, 1, 1), 0);
+  delete self.engine;
+  channel_bind(nullptr);
+  delete self.channel;
+}
+END_TEST
+
+int main() {
+  return run_tests("channel",
+                   {control_packets_are_fifo_per_pair, control_packet_may_be_on_the_callers_stack,
+                    control_packets_of_1_to_16384_bytes_are_taken_and_no_others, control_receive_that_is_too_short_gets_the_first_bytes,
+                    data_behind_a_control_packet_arrives_as_one_packet, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
+                    channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
+                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, isend_keeps_the_buffer_until_test_or_wait_says_so,
+                    isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,
+                    waiting_for_the_channel_keeps_control_packets_in_order, transfers_are_matched_by_id_whatever_their_order,
+                    blocking_transfers_wait_for_each_other, data_for_a_transfer_that_is_not_started_waits_for_its_buffer,
+                    transfer_longer_than_the_buffer_gives_the_first_bytes, cancelled_transfer_is_gone_and_late_data_is_thrown_away,
+                    stale_and_forged_ids_are_harmless, second_message_for_a_finished_transfer_does_not_touch_the_buffer,
+                    control_channel_and_transfer_ids_do_not_collide, lost_peer_completes_every_operation_on_it_with_an_error,
+                    receive_that_was_complete_before_the_loss_stays_good, waiting_for_a_peer_that_dies_ends_with_an_error,
+                    on_complete_of_a_finished_operation_is_called_at_once_and_frees_it, on_complete_may_start_new_operations,
+                    between_hold_and_release_everything_leaves_in_one_system_call, envelope_may_post_the_buffer_for_the_data_right_behind_it,
+                    waiting_calls_let_the_progress_function_act, small_extensions_do_what_they_say,
+                    in_the_handler_an_empty_pool_is_an_answer_and_not_an_allocation, two_processes_exchange_over_real_sockets});
+}
