@@ -35,7 +35,7 @@ class Blocks {
   Block take(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   // From the stock or the heap. No data: the bound is reached or no memory. Ordinary context. `beyond_bound`: for data that is the
   // caller's own (a copy that it wants to keep), which no peer can make grow.
-  [[gnu::noinline]] Block take_or_allocate(std::uint64_t bytes, bool beyond_bound = false);
+  MPLITE_ORDINARY Block take_or_allocate(std::uint64_t bytes, bool beyond_bound = false);
   // Back to the stock, or onto the list of what refill() frees. Signal-safe.
   void give(Block block) MPLITE_SIGNAL_SAFE;
 
@@ -58,7 +58,7 @@ class Blocks {
   };
   static std::uint32_t class_of(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   static std::uint64_t class_bytes(std::uint32_t size_class) MPLITE_SIGNAL_SAFE { return kSmallest << size_class; }
-  [[gnu::noinline]] bool refill_slow();
+  MPLITE_ORDINARY bool refill_slow();
   bool fits(std::uint64_t bytes);
   void shrink(std::uint32_t size_class, std::uint32_t keep);
 

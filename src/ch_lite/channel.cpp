@@ -186,6 +186,29 @@ void wait_step(std::int64_t started_ns) {
   if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
 }
 
+// Only who waits without a progress function fills the stash, and nobody with a handler does.
+MPLITE_ORDINARY int take_stashed(void* packet, int size, int* from) {
+  StashedControl* kept = g_channel->stash_head;
+  g_channel->stash_head = kept->next;
+  if (kept->next == nullptr) g_channel->stash_tail = nullptr;
+  g_channel->stash_bytes -= kept->length;
+  const std::uint32_t length = kept->length;
+  std::memcpy(packet, kept + 1, std::min(length, static_cast<std::uint32_t>(size)));
+  *from = kept->from;
+  std::free(kept);
+  return static_cast<int>(length);
+}
+
+// Not through wait_step: the progress function would take the packet that is waited for.
+MPLITE_ORDINARY void wait_for_control() {
+  const std::int64_t started = engine().net().now_ns();
+  while (engine().poll(), !engine().control_ready()) {
+    engine().refill();
+    const WaitStep step = decide(g_channel->wait_policy, engine().net().now_ns() - started);
+    if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
+  }
+}
+
 std::int64_t wait_for(MPID_ChannelId id) {
   if (id == 0) return 0;
   const std::int64_t started = engine().net().now_ns();
@@ -238,27 +261,16 @@ int MPID_ControlMsgAvail(void) {
   return engine().control_ready() ? 1 : 0;
 }
 
+int MPID_ControlMsgMore(void) {
+  Hold hold(engine().gate());
+  if (engine().exhaustive()) return MPID_ControlMsgAvail();
+  return g_channel->stash_head != nullptr || engine().control_ready() ? 1 : 0;
+}
+
 int MPID_RecvAnyControl(void* pkt, int size, int* from) {
   Hold hold(engine().gate());
-  if (StashedControl* kept = g_channel->stash_head; kept != nullptr) {
-    g_channel->stash_head = kept->next;
-    if (kept->next == nullptr) g_channel->stash_tail = nullptr;
-    g_channel->stash_bytes -= kept->length;
-    const std::uint32_t length = kept->length;
-    std::memcpy(pkt, kept + 1, std::min(length, static_cast<std::uint32_t>(size)));
-    *from = kept->from;
-    std::free(kept);
-    return static_cast<int>(length);
-  }
-  if (!engine().control_ready()) {
-    // Not through wait_step: the progress function would take the packet that is waited for.
-    const std::int64_t started = engine().net().now_ns();
-    while (engine().poll(), !engine().control_ready()) {
-      engine().refill();
-      const WaitStep step = decide(g_channel->wait_policy, engine().net().now_ns() - started);
-      if (step.kind == WaitStep::kSleep) engine().wait(step.timeout_ns);
-    }
-  }
+  if (g_channel->stash_head != nullptr) return take_stashed(pkt, size, from);
+  if (!engine().control_ready()) wait_for_control();
   return static_cast<int>(engine().take_control(pkt, static_cast<std::uint32_t>(size), *from));
 }
 
@@ -467,7 +479,7 @@ int MPID_ChannelInHandler(void) { return engine().async() ? 1 : 0; }
 
 int MPID_ChannelHeadroom(void) { return engine().headroom() && g_channel->ops.free_count() >= Engine::kSendsPerPacket ? 1 : 0; }
 
-int MPID_ChannelRefill(void) {
+MPLITE_ORDINARY int MPID_ChannelRefill(void) {
   Hold hold(engine().gate());
   return engine().refill() && g_channel->ops.reserve(64) ? 0 : -ENOMEM;
 }

@@ -84,7 +84,7 @@ void Device::progress() {
     Scope scope(*this);
     if (MPID_ChannelInHandler() == 0) refill();
     // Avail first: it also moves bulk data, which needs no headroom here.
-    while (MPID_ControlMsgAvail() != 0 && headroom()) {
+    for (int more = MPID_ControlMsgAvail(); more != 0 && headroom(); more = MPID_ControlMsgMore()) {
       int from = -1;
       const int bytes = MPID_RecvAnyControl(packet_, sizeof packet_, &from);
       if (bytes <= 0 || from < 0 || from >= options_.size) break;

@@ -145,7 +145,7 @@ class Device {
  private:
   // ---- device.cpp: core ----
   // Not inlined: the closure check stops at what is only called outside the handler.
-  [[gnu::noinline]] bool refill();
+  MPLITE_ORDINARY bool refill();
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != outstanding()) settle_slow(); }
@@ -162,7 +162,7 @@ class Device {
   // Fills in the credit owed and sends. 0 or -errno, after which nothing left.
   int send_control(int peer, PacketHeader* packet, int bytes, const void* data = nullptr, int data_bytes = 0) MPLITE_SIGNAL_SAFE;
   void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
-  [[gnu::noinline]] int report(int code, int peer, const char* what = nullptr);
+  MPLITE_ORDINARY int report(int code, int peer, const char* what = nullptr);
 
   // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.
   Request* reserve_request();

@@ -154,6 +154,7 @@ void Controller::leave_library() {
     return;
   }
   if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask
+  if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
   const timespec now = {0, 0};
@@ -172,6 +173,23 @@ void Controller::leave_library() {
   trace(TraceEvent::kArm);
   ++engine_->counters().mask_calls;
   pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+}
+
+// A first message waits for its connection, which is made within a fraction of a millisecond when the peer looks: cheaper to see to than the signals that
+// its steps would raise. Peers that do not look use the allowance up, and then it is left to the signals. True: nothing is outstanding any more.
+bool Controller::outlast_handshake() {
+  Hold hold(engine_->gate());
+  const std::int64_t started = engine_->net().now_ns();
+  std::int64_t spent = 0;
+  while (engine_->connecting() && spent < kHandshakeGraceNs) {
+    engine_->refill();
+    engine_->set_exhaustive(true);
+    options_.progress(options_.arg);
+    engine_->set_exhaustive(false);
+    spent = engine_->net().now_ns() - started;
+  }
+  if (engine_->connecting()) grace_ns_ -= spent;
+  return !outstanding_ && !always_;
 }
 
 void Controller::enter_wait() {
@@ -206,6 +224,8 @@ void Controller::on_signal(int, siginfo_t*, void*) {
   }
   errno = saved_errno;
 }
+
+bool Controller::in_handler() { return t_in_handler; }
 
 // Gate held, nothing may be allocated, bounded in bytes. What the budget leaves is continued by a signal to ourselves: none comes for data that is
 // in the socket already.

@@ -48,6 +48,8 @@ class Controller {
 
   bool armed() const { return armed_.load(std::memory_order_relaxed) != 0; }
   ControllerKind kind() const { return options_.kind; }
+  // Whether the calling thread is in the handler: for the allocation trap of test/signal.
+  static bool in_handler() MPLITE_SIGNAL_SAFE;
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
@@ -55,6 +57,7 @@ class Controller {
   static void* thread_main(void* self);
   void run_in_handler() MPLITE_SIGNAL_SAFE;
   void run_in_thread();
+  bool outlast_handshake();
   void publish() MPLITE_SIGNAL_SAFE;
   int start_signal(char* error, std::size_t error_size);
   int start_thread(char* error, std::size_t error_size);
@@ -64,6 +67,8 @@ class Controller {
   bool running_ = false;
   bool outstanding_ = false;
   bool always_ = false;
+  static constexpr std::int64_t kHandshakeGraceNs = 1'000'000;
+  std::int64_t grace_ns_ = 20 * kHandshakeGraceNs;  // of waiting in vain
   std::atomic<int> armed_{0};
   // sigio
   pthread_t owner_ = {};

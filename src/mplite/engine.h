@@ -83,8 +83,9 @@ class Engine {
   bool async() const MPLITE_SIGNAL_SAFE { return async_; }
   // poll() looks at every socket: for the handler (implied), the helper thread, and after a turned-away handler.
   void set_exhaustive(bool exhaustive) MPLITE_SIGNAL_SAFE { exhaustive_ = exhaustive; }
+  bool exhaustive() const MPLITE_SIGNAL_SAFE { return exhaustive_; }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
-  bool refill();
+  MPLITE_ORDINARY bool refill();
   // Whether the pools hold enough for one more control packet to be acted upon (at most kSendsPerPacket sends).
   bool headroom() const MPLITE_SIGNAL_SAFE { return sends_.free_count() >= kSendsPerPacket && control_blocks_.free_count() >= kSendsPerPacket; }
   static constexpr std::uint32_t kSendsPerPacket = 8;
@@ -132,6 +133,8 @@ class Engine {
   void abandon(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
 
 
+  // Whether a connection that somebody wants is still being made.
+  bool connecting() const MPLITE_SIGNAL_SAFE { return wanting_ > 0; }
   // Frames not yet taken by the kernel, over all peers.
   std::uint64_t queued_sends() const MPLITE_SIGNAL_SAFE { return queued_sends_; }
   // The layer above has had enough of this peer: its connection is dropped, and the lost callback follows.
@@ -157,7 +160,7 @@ class Engine {
   static constexpr std::uint64_t kListenerToken = ~std::uint64_t{0};
   static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
   static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
-  static constexpr int kAllStride = 8;            // polls of the preferred socket per look at all
+  static constexpr int kAllStride = 16;           // polls of the preferred socket per look at all
 
   struct Queue {
     SendOp* head = nullptr;

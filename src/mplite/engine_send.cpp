@@ -13,6 +13,9 @@ FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, 
   return FrameHeader{kFrameMagic, kWireVersion, kind, length, id, offset, total};
 }
 
+MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes) { return static_cast<std::uint8_t*>(std::malloc(bytes)); }
+MPLITE_ORDINARY void free_copy(std::uint8_t* copy) { std::free(copy); }
+
 }  // namespace
 
 void Engine::enqueue(Peer& p, SendOp* op) {
@@ -136,7 +139,7 @@ void Engine::give(SendOp* op) {
       stale_ = op;
       return;
     }
-    std::free(op->block);
+    free_copy(op->block);
     op->block = nullptr;
     kept_bytes_ -= op->total;
   }
@@ -225,7 +228,7 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
     op->control_block = control_blocks_.take();
     copy = op->control_block->bytes;
   } else if (op != nullptr) {
-    copy = op->block = static_cast<std::uint8_t*>(std::malloc(length));
+    copy = op->block = new_copy(length);
     if (copy != nullptr) kept_bytes_ += length;
   }
   if (copy == nullptr) {
@@ -292,7 +295,7 @@ void Engine::on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) 
 bool Engine::keep_copy(SendOp* op) {
   if (op->done || op->total == 0) return true;
   if (kept_bytes_ + op->total > options_.send_copy_max) return false;
-  auto* block = static_cast<std::uint8_t*>(std::malloc(op->total));
+  std::uint8_t* block = new_copy(op->total);
   if (block == nullptr) return false;
   std::memcpy(block, op->data, op->total);
   const Connection* c = peers_[op->peer].connection;

@@ -73,7 +73,7 @@ class Pool {
   // Odd while the node is taken: a forged handle cannot name a free node, whose next generation is easy to guess.
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << 32;
 
-  bool add_slab() {
+  MPLITE_ORDINARY bool add_slab() {
     if (std::uint64_t{slabs_ + 1} * kSlabNodes > nodes_max_) return false;
     auto** grown = static_cast<T**>(std::realloc(slab_, (slabs_ + 1) * sizeof(T*)));
     if (grown == nullptr) return false;

@@ -604,7 +604,8 @@ void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id
 }
 
 void Sim::cancel_some(Rank& r) {
-  for (auto& op : r.ops) {
+  for (std::size_t i = 0; i < r.ops.size(); ++i) {
+    Op* op = r.ops[i].get();  // the list may grow under us: a call lets a handler's work in
     if (op->kind != kTransferKind || !op->receive || op->done || op->cancelled || op->transfer == 0 || !random.chance(200)) continue;
     MPID_CancelRecvTransfer(op->transfer, op->id);
     op->cancelled = true;

@@ -273,7 +273,10 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
 void FakeWorld::close_socket(int index) {
   Socket& s = sockets_[static_cast<std::size_t>(index)];
   if (s.kind == Kind::kListener) {
-    for (const auto& [due, waiting] : s.backlog) reset_pair(waiting);
+    for (const auto& [due, waiting] : s.backlog) {  // nobody will accept them any more
+      reset_pair(waiting);
+      close_socket(waiting);
+    }
     if (s.host >= 0) listeners_[static_cast<std::size_t>(s.host)] = -1;
   }
   if (s.kind == Kind::kStream) {

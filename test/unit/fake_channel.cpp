@@ -237,6 +237,8 @@ int MPID_ControlMsgAvail(void) {
   return !me().ready.empty();
 }
 
+int MPID_ControlMsgMore(void) { return MPID_ControlMsgAvail(); }
+
 int MPID_RecvAnyControl(void* pkt, int size, int* from) {
   Rank& r = me();
   if (r.ready.empty()) broken("RecvAnyControl would wait");
