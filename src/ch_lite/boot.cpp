@@ -1,8 +1,8 @@
 // Start and end of the device in a real process: knobs, listener, engine, channel, device, controller; waiting; the last error.
 // The part of ch_lite.h that knows of sockets and signals; api.cpp has the rest.
+#include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdarg>
 #include <cstdio>
@@ -10,20 +10,13 @@
 #include <new>
 
 #include "../mplite/controller.h"
-#include "../mplite/engine.h"
-#include "../mplite/knobs.h"
-#include "../mplite/net_posix.h"
+#include "../mplite/process.h"
 #include "../mplite/stats.h"
-#include "../mplite/topology.h"
 #include "../mplite/trace.h"
-#include "../mplite/wait.h"
-#include "../mplite/wireup.h"
 #include "ch_lite.h"
 #include "channel.h"
 #include "channel_state.h"
 #include "device.h"
-
-extern char** environ;
 
 namespace ch_lite {
 namespace {
@@ -33,18 +26,10 @@ using namespace mplite;
 char g_last_error[1024] = "no error";
 
 // One per process, from lite_init_local to lite_finalize_close.
-struct Boot {
-  Knobs knobs;
-  PosixNet net;
-  InterfaceChoice choice;
-  int listener = -1;
-  PeerAddress* peers = nullptr;
-  Engine* engine = nullptr;
+struct Boot : Process {
   ChannelState* channel = nullptr;
   Device* device = nullptr;
   Controller controller;
-  WaitPolicy policy = {};
-  int rank = 0;
   bool thread_multiple = false;
   // waiting
   std::uint64_t news_seen = 0;
@@ -58,6 +43,10 @@ Boot* g_boot = nullptr;
   std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
   va_end(arguments);
   return code;
+}
+
+int start_fault(StartFault fault, const char* error) {
+  return fail(fault == StartFault::kArgument ? LITE_ERR_ARG : fault == StartFault::kMemory ? LITE_ERR_NOMEM : LITE_ERR_SYSTEM, "%s", error);
 }
 
 void progress(void*) { g_boot->device->progress(); }
@@ -106,13 +95,11 @@ void idle(void*, std::uint32_t) {
 void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
-  delete b->engine;  // completes what is left, so before what it calls
+  b->end_engine();  // completes what is left, so before what it calls
   device_bind(nullptr);
   delete b->device;
   channel_bind(nullptr);
   delete b->channel;
-  delete[] b->peers;
-  if (b->engine == nullptr && b->listener >= 0) close(b->listener);
   delete b;
   g_boot = nullptr;
 }
@@ -131,70 +118,23 @@ int lite_init_local(void* address) {
   Boot* b = g_boot = new (std::nothrow) Boot;
   if (b == nullptr) return fail(LITE_ERR_NOMEM, "out of memory at start");
   char error[768];
-  if (!parse_knobs(process_environment, b->knobs, error, sizeof error)) {
-    free_boot();
-    return fail(LITE_ERR_ARG, "%s", error);
-  }
-  if (unknown_knobs(environ, error, sizeof error) > 0 && write(2, error, strlen(error)) < 0) errno = 0;
-  if (const int rc = b->net.open(); rc < 0) {
-    free_boot();
-    return fail(LITE_ERR_SYSTEM, "epoll descriptor: %s (raise the limit on open files: ulimit -n)", strerror(-rc));
-  }
-  if (!hello_prepare()) {
-    free_boot();
-    return fail(LITE_ERR_SYSTEM, "libsodium does not work in this process");
-  }
-  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
-  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : -ENOMEM;
-  const bool found = count >= 0 && choose_interface(candidates, count, b->knobs.iface, b->knobs.family, b->choice, error, sizeof error);
-  delete[] candidates;
-  if (!found) {
-    free_boot();
-    return count < 0 ? fail(LITE_ERR_SYSTEM, "the network interfaces cannot be listed: %s", strerror(-count)) : fail(LITE_ERR_ARG, "%s", error);
-  }
-  b->listener = open_listener(b->net, b->choice, b->knobs, error, sizeof error);
-  if (b->listener < 0) {
-    b->listener = -1;
-    free_boot();
-    return fail(LITE_ERR_SYSTEM, "%s", error);
-  }
-  AddressBlob blob;
-  make_blob(b->net, b->choice, blob);
-  std::memcpy(address, &blob, sizeof blob);
-  return LITE_OK;
+  const StartFault fault = b->listen(address, error, sizeof error);
+  if (fault == StartFault::kNone) return LITE_OK;
+  free_boot();
+  return start_fault(fault, error);
 }
 
 int lite_init_world(int rank, int size, const void* table, int local_ranks, int thread_multiple) {
   Boot* b = g_boot;
   if (b == nullptr || b->engine != nullptr) return fail(LITE_ERR_ARG, "lite_init_world belongs behind lite_init_local, once");
   char error[768];
-  b->rank = rank;
-  b->peers = new (std::nothrow) PeerAddress[static_cast<std::size_t>(size)];
-  if (b->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the addresses of %d ranks", size);
-  EngineOptions options;
-  if (!decode_table(table, size, rank, b->peers, options.secret, error, sizeof error)) return fail(LITE_ERR_ARG, "%s", error);
-  const Topology topology = detect_topology();
-  const int sharing = std::min(local_ranks, ranks_sharing_place(table, size, rank));
-  b->policy = choose_wait_policy(topology.cores, sharing, b->knobs.spin_ns, false);
+  if (const StartFault fault = b->join(rank, size, table, local_ranks, error, sizeof error); fault != StartFault::kNone) return start_fault(fault, error);
   if (b->knobs.stats && rank == 0) {
     char text[160];
     std::fprintf(stderr, "lite-topology rank=0 %s; %d ranks on this host, %d of them on these cores; polls %lld us, then yields, sleeps after %lld us\n",
-                 format_topology(topology, text, sizeof text), local_ranks, sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
+                 format_topology(b->topology, text, sizeof text), local_ranks, b->sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
                  static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
   }
-  if (b->knobs.trace) trace_start(rank);
-  options.rank = rank;
-  options.size = size;
-  options.peers = b->peers;
-  options.listener = b->listener;
-  options.connect_timeout_ns = b->knobs.connect_timeout_ns;
-  options.frame_bytes = b->knobs.frame_bytes;
-  options.stream.socket_buffer_bytes = static_cast<int>(b->knobs.sockbuf);
-  options.stream.keepalive_idle_s = b->knobs.keepalive_idle_s;
-  options.stream.keepalive_interval_s = b->knobs.keepalive_interval_s;
-  b->engine = new (std::nothrow) Engine(b->net, options);
-  if (b->engine == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the engine");
-  if (const int rc = b->engine->start(); rc < 0) return fail(LITE_ERR_SYSTEM, "the engine does not start: %s", strerror(-rc));
   b->channel = new (std::nothrow) ChannelState(*b->engine);
   if (b->channel == nullptr || b->channel->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
   b->channel->wait_policy = b->policy;

@@ -225,8 +225,6 @@ void Controller::on_signal(int, siginfo_t*, void*) {
   errno = saved_errno;
 }
 
-bool Controller::in_handler() { return t_in_handler; }
-
 // Gate held, nothing may be allocated, bounded in bytes. What the budget leaves is continued by a signal to ourselves: none comes for data that is
 // in the socket already.
 void Controller::run_in_handler() {

@@ -48,8 +48,6 @@ class Controller {
 
   bool armed() const { return armed_.load(std::memory_order_relaxed) != 0; }
   ControllerKind kind() const { return options_.kind; }
-  // Whether the calling thread is in the handler: for the allocation trap of test/signal.
-  static bool in_handler() MPLITE_SIGNAL_SAFE;
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;

@@ -12,6 +12,9 @@
 namespace mplite {
 namespace {
 
+MPLITE_ORDINARY std::uint8_t* new_data(std::uint64_t bytes) { return static_cast<std::uint8_t*>(std::malloc(static_cast<std::size_t>(bytes))); }
+MPLITE_ORDINARY void free_data(std::uint8_t* data) { std::free(data); }
+
 bool tag_fits(std::int64_t wanted, std::uint64_t tag) {
   return wanted == kAnyTag ? tag <= kUserTagMax : static_cast<std::uint64_t>(wanted) == tag;
 }
@@ -294,7 +297,7 @@ ArrivedMessage* Messages::admit(int peer, std::uint64_t tag, std::uint64_t total
   ArrivedMessage* m = arrived_.take();
   m->data = m->inline_bytes;
   if (large) {
-    m->data = total <= PTRDIFF_MAX ? static_cast<std::uint8_t*>(std::malloc(static_cast<std::size_t>(total))) : nullptr;
+    m->data = total <= PTRDIFF_MAX ? new_data(total) : nullptr;
     if (m->data == nullptr) {
       arrived_.give(m);
       return nullptr;
@@ -342,7 +345,7 @@ void Messages::discard(ArrivedMessage* m) {
       stale_ = m;
       return;
     }
-    std::free(m->data);
+    free_data(m->data);
   }
   arrived_.give(m);
 }

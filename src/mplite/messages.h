@@ -106,7 +106,7 @@ class Messages {
 
   // Ordinary context, often: tops up pools, frees what the handler could not, and takes messages that were held back once there is room, or
   // when a posted receive may stand behind them. False: a receive stands behind a message for which there is no memory.
-  bool service();
+  MPLITE_ORDINARY bool service();
 
   // Receives posted and not complete.
   std::uint64_t pending_receives() const MPLITE_SIGNAL_SAFE { return pending_receives_; }

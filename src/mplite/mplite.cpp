@@ -15,18 +15,10 @@
 #include <new>
 
 #include "controller.h"
-#include "engine.h"
-#include "handshake.h"
-#include "knobs.h"
 #include "messages.h"
-#include "net_posix.h"
+#include "process.h"
 #include "stats.h"
-#include "topology.h"
 #include "trace.h"
-#include "wait.h"
-#include "wireup.h"
-
-extern char** environ;
 
 namespace mplite {
 namespace {
@@ -41,18 +33,9 @@ constexpr std::int64_t kReachAfterNs = 500'000'000;
 char g_last_error[1024] = "no error";
 
 // One per process, from MP_Init_local to MP_Finalize.
-struct Library {
-  Knobs knobs;
-  PosixNet net;
-  InterfaceChoice choice;
-  int listener = -1;
-  int rank = -1;
-  int size = 0;
-  PeerAddress* peers = nullptr;
-  Engine* engine = nullptr;
+struct Library : Process {
   Messages* messages = nullptr;
   Controller controller;
-  WaitPolicy policy = {};
   bool want_arm = false;
   // of the last receive waited for, or message probed
   int last_tag = -1;
@@ -99,10 +82,8 @@ void want_arm(bool want) { g_library->want_arm = want; }
 void free_library() {
   Library* l = g_library;
   if (l == nullptr) return;
-  if (l->engine == nullptr && l->listener >= 0) close(l->listener);
-  delete l->engine;  // completes what is left, so before what it calls
+  l->end_engine();  // completes what is left, so before what it calls
   delete l->messages;
-  delete[] l->peers;
   delete l;
   g_library = nullptr;
 }
@@ -277,38 +258,20 @@ int exchange(int fd, void* data, std::size_t bytes, bool out) {
   return 0;
 }
 
+int start_fault(StartFault fault, const char* error) {
+  return fail(fault == StartFault::kArgument ? MP_ERR_ARG : fault == StartFault::kMemory ? MP_ERR_NOMEM : MP_ERR_SYSTEM, "%s", error);
+}
+
 int join(int rank, int size, const void* table) {
   Library& l = *g_library;
   char error[768];
-  l.peers = new (std::nothrow) PeerAddress[static_cast<std::size_t>(size)];
-  if (l.peers == nullptr) return fail(MP_ERR_NOMEM, "out of memory for the addresses of %d ranks", size);
-  EngineOptions options;
-  if (!decode_table(table, size, rank, l.peers, options.secret, error, sizeof error)) return fail(MP_ERR_ARG, "%s", error);
-  int here = 0;
-  for (int i = 0; i < size; ++i) here += std::strcmp(l.peers[i].host, l.peers[rank].host) == 0 ? 1 : 0;
-  const Topology topology = detect_topology();
-  l.policy = choose_wait_policy(topology.cores, here, l.knobs.spin_ns, false);
-  if (l.knobs.trace) trace_start(rank);
-  options.rank = rank;
-  options.size = size;
-  options.peers = l.peers;
-  options.listener = l.listener;
-  options.connect_timeout_ns = l.knobs.connect_timeout_ns;
-  options.frame_bytes = l.knobs.frame_bytes;
-  options.stream.socket_buffer_bytes = static_cast<int>(l.knobs.sockbuf);
-  options.stream.keepalive_idle_s = l.knobs.keepalive_idle_s;
-  options.stream.keepalive_interval_s = l.knobs.keepalive_interval_s;
-  l.engine = new (std::nothrow) Engine(l.net, options);
-  if (l.engine == nullptr) return fail(MP_ERR_NOMEM, "out of memory for the engine");
-  if (const int rc = l.engine->start(); rc < 0) return fail(MP_ERR_SYSTEM, "the engine does not start: %s", strerror(-rc));
+  if (const StartFault fault = l.join(rank, size, table, 0, error, sizeof error); fault != StartFault::kNone) return start_fault(fault, error);
   auto* messages = new (std::nothrow) Messages(*l.engine, l.knobs.unexpected_max);
   if (messages == nullptr || !messages->start()) {
     delete messages;
     return fail(MP_ERR_NOMEM, "out of memory for the queues of %d ranks", size);
   }
   l.messages = messages;
-  l.rank = rank;
-  l.size = size;
   Controller::Options controller;
   controller.kind = l.knobs.controller;
   controller.signal = l.knobs.signal;
@@ -331,37 +294,10 @@ int MP_Init_local(void* address) {
   Library* l = g_library = new (std::nothrow) Library;
   if (l == nullptr) return fail(MP_ERR_NOMEM, "out of memory at start");
   char error[768];
-  if (!parse_knobs(process_environment, l->knobs, error, sizeof error)) {
-    free_library();
-    return fail(MP_ERR_ARG, "%s", error);
-  }
-  if (unknown_knobs(environ, error, sizeof error) > 0 && write(2, error, strlen(error)) < 0) errno = 0;  // nobody reads: a hint only
-  if (const int rc = l->net.open(); rc < 0) {
-    free_library();
-    return fail(MP_ERR_SYSTEM, "epoll descriptor: %s (raise the limit on open files: ulimit -n)", strerror(-rc));
-  }
-  if (!hello_prepare()) {
-    free_library();
-    return fail(MP_ERR_SYSTEM, "libsodium does not work in this process");
-  }
-  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
-  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : -ENOMEM;
-  const bool found = count >= 0 && choose_interface(candidates, count, l->knobs.iface, l->knobs.family, l->choice, error, sizeof error);
-  delete[] candidates;
-  if (!found) {
-    free_library();
-    return count < 0 ? fail(MP_ERR_SYSTEM, "the network interfaces cannot be listed: %s", strerror(-count)) : fail(MP_ERR_ARG, "%s", error);
-  }
-  l->listener = open_listener(l->net, l->choice, l->knobs, error, sizeof error);
-  if (l->listener < 0) {
-    l->listener = -1;
-    free_library();
-    return fail(MP_ERR_SYSTEM, "%s", error);
-  }
-  AddressBlob blob;
-  make_blob(l->net, l->choice, blob);
-  std::memcpy(address, &blob, sizeof blob);
-  return MP_OK;
+  const StartFault fault = l->listen(address, error, sizeof error);
+  if (fault == StartFault::kNone) return MP_OK;
+  free_library();
+  return start_fault(fault, error);
 }
 
 int MP_Init_table(int rank, int size, const void* table) {

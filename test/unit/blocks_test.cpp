@@ -4,9 +4,8 @@
 #include <random>
 #include <vector>
 
-#include <check.h>
-
 #include "ch_lite/blocks.h"
+#include "run_tests.h"
 
 using namespace ch_lite;
 
@@ -153,21 +152,10 @@ START_TEST(blocks_in_use_never_overlap) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("blocks");
-  TCase* tests = tcase_create("blocks");
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, footprint_is_the_smallest_class_that_fits);
-  tcase_add_test(tests, nothing_is_ready_before_the_first_refill);
-  tcase_add_test(tests, take_without_stock_of_the_class_uses_a_larger_block);
-  tcase_add_test(tests, take_never_allocates_and_refill_restocks);
-  tcase_add_test(tests, large_blocks_are_made_to_measure_and_freed_by_refill_only);
-  tcase_add_test(tests, bound_holds_and_given_up_stock_comes_back);
-  tcase_add_test(tests, surplus_goes_back_to_the_heap);
-  tcase_add_test(tests, blocks_in_use_never_overlap);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("blocks",
+                   {footprint_is_the_smallest_class_that_fits, nothing_is_ready_before_the_first_refill,
+                    take_without_stock_of_the_class_uses_a_larger_block, take_never_allocates_and_refill_restocks,
+                    large_blocks_are_made_to_measure_and_freed_by_refill_only,
+                    bound_holds_and_given_up_stock_comes_back, surplus_goes_back_to_the_heap,
+                    blocks_in_use_never_overlap}, 60);
 }

@@ -2,10 +2,9 @@
 #include <cstdlib>
 #include <random>
 
-#include <check.h>
-
 #include "ch_lite/blocks.h"
 #include "ch_lite/credits.h"
+#include "run_tests.h"
 
 using namespace ch_lite;
 
@@ -111,20 +110,10 @@ START_TEST(no_credit_is_lost_or_made_over_random_exchanges) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("credits");
-  TCase* tests = tcase_create("credits");
-  tcase_add_test(tests, sender_cannot_spend_more_than_it_has);
-  tcase_add_test(tests, refund_of_what_was_never_spent_is_refused);
-  tcase_add_test(tests, receiver_notices_an_overdraft);
-  tcase_add_test(tests, explicit_return_is_due_at_half_a_window);
-  tcase_add_test(tests, more_than_a_packet_can_return_stays_owed);
-  tcase_add_test(tests, charge_covers_the_memory_that_a_message_takes);
-  tcase_add_test(tests, windows_of_all_peers_and_lanes_stay_within_the_bound);
-  tcase_add_test(tests, no_credit_is_lost_or_made_over_random_exchanges);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("credits",
+                   {sender_cannot_spend_more_than_it_has, refund_of_what_was_never_spent_is_refused,
+                    receiver_notices_an_overdraft, explicit_return_is_due_at_half_a_window,
+                    more_than_a_packet_can_return_stays_owed, charge_covers_the_memory_that_a_message_takes,
+                    windows_of_all_peers_and_lanes_stay_within_the_bound,
+                    no_credit_is_lost_or_made_over_random_exchanges});
 }

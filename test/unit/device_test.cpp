@@ -11,8 +11,7 @@
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/device.h"
 #include "fake_channel.h"
-
-#include <check.h>  // after <random>: it defines fail()
+#include "run_tests.h"
 
 using ch_lite::DeviceOptions;
 using fake::World;
@@ -1250,42 +1249,30 @@ START_TEST(random_exchange_of_three_ranks_delivers_everything_in_order) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("device");
-  TCase* tests = tcase_create("device");
-  tcase_set_timeout(tests, 300);
-  tcase_add_test(tests, every_size_arrives_by_every_cutoff_expected_and_unexpected);
-  tcase_add_test(tests, cutoffs_choose_what_the_counters_show);
-  tcase_add_test(tests, message_longer_than_the_receive_is_truncated_by_every_protocol);
-  tcase_add_test(tests, rendezvous_handshake_needs_only_handlers);
-  tcase_add_test(tests, matched_eager_message_goes_straight_into_the_users_buffer);
-  tcase_add_test(tests, receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival);
-  tcase_add_test(tests, handler_without_blocks_defers_and_keeps_channel_order);
-  tcase_add_test(tests, receive_matched_behind_a_deferred_message_gets_its_own_data);
-  tcase_add_test(tests, huge_eager_message_in_the_handler_waits_for_ordinary_context);
-  tcase_add_test(tests, stock_is_full_whenever_a_call_returns);
-  tcase_add_test(tests, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous);
-  tcase_add_test(tests, credit_comes_back_from_a_receiver_that_only_receives);
-  tcase_add_test(tests, probe_reports_without_taking);
-  tcase_add_test(tests, detached_message_is_hidden_and_received_by_imrecv_in_every_state);
-  tcase_add_test(tests, cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled);
-  tcase_add_test(tests, self_send_of_every_size_posted_and_unexpected);
-  tcase_add_test(tests, self_sends_without_receive_are_bounded_by_pinning);
-  tcase_add_test(tests, lost_peer_fails_everything_on_it_and_nothing_else);
-  tcase_add_test(tests, message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not);
-  tcase_add_test(tests, broken_packets_give_the_peer_up_and_fail_its_requests);
-  tcase_add_test(tests, bad_arguments_are_refused_by_name);
-  tcase_add_test(tests, outstanding_follows_pending_requests_by_its_edges);
-  tcase_add_test(tests, active_messages_of_every_shape_arrive_whole_and_in_order);
-  tcase_add_test(tests, active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order);
-  tcase_add_test(tests, small_active_message_does_not_overtake_a_large_one_that_waits_for_credit);
-  tcase_add_test(tests, backlog_of_active_messages_does_not_stall_point_to_point);
-  tcase_add_test(tests, active_message_to_oneself_is_delivered_by_progress_not_by_the_call);
-  tcase_add_test(tests, active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered);
-  tcase_add_test(tests, random_exchange_of_three_ranks_delivers_everything_in_order);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("device",
+                   {every_size_arrives_by_every_cutoff_expected_and_unexpected, cutoffs_choose_what_the_counters_show,
+                    message_longer_than_the_receive_is_truncated_by_every_protocol,
+                    rendezvous_handshake_needs_only_handlers,
+                    matched_eager_message_goes_straight_into_the_users_buffer,
+                    receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
+                    handler_without_blocks_defers_and_keeps_channel_order,
+                    receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    huge_eager_message_in_the_handler_waits_for_ordinary_context,
+                    stock_is_full_whenever_a_call_returns,
+                    flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
+                    credit_comes_back_from_a_receiver_that_only_receives, probe_reports_without_taking,
+                    detached_message_is_hidden_and_received_by_imrecv_in_every_state,
+                    cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled,
+                    self_send_of_every_size_posted_and_unexpected, self_sends_without_receive_are_bounded_by_pinning,
+                    lost_peer_fails_everything_on_it_and_nothing_else,
+                    message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not,
+                    broken_packets_give_the_peer_up_and_fail_its_requests, bad_arguments_are_refused_by_name,
+                    outstanding_follows_pending_requests_by_its_edges,
+                    active_messages_of_every_shape_arrive_whole_and_in_order,
+                    active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order,
+                    small_active_message_does_not_overtake_a_large_one_that_waits_for_credit,
+                    backlog_of_active_messages_does_not_stall_point_to_point,
+                    active_message_to_oneself_is_delivered_by_progress_not_by_the_call,
+                    active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered,
+                    random_exchange_of_three_ranks_delivers_everything_in_order}, 300);
 }

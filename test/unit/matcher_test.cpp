@@ -4,10 +4,9 @@
 #include <random>
 #include <vector>
 
-#include <check.h>  // after <random>: it defines fail()
-
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/matcher.h"
+#include "run_tests.h"
 
 using namespace ch_lite;
 
@@ -195,19 +194,9 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("matcher");
-  TCase* tests = tcase_create("matcher");
-  tcase_set_timeout(tests, 120);
-  tcase_add_test(tests, message_goes_to_earliest_posted_receive_whatever_its_wildcards);
-  tcase_add_test(tests, any_source_receive_takes_earliest_unexpected_message);
-  tcase_add_test(tests, ignored_tag_bits_do_not_match_nor_hide);
-  tcase_add_test(tests, withdrawn_receive_is_not_matched);
-  tcase_add_test(tests, visit_sees_every_unexpected_message_once_and_may_remove_it);
-  tcase_add_test(tests, agrees_with_a_list_matcher_on_random_sequences);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("matcher",
+                   {message_goes_to_earliest_posted_receive_whatever_its_wildcards,
+                    any_source_receive_takes_earliest_unexpected_message, ignored_tag_bits_do_not_match_nor_hide,
+                    withdrawn_receive_is_not_matched, visit_sees_every_unexpected_message_once_and_may_remove_it,
+                    agrees_with_a_list_matcher_on_random_sequences}, 120);
 }

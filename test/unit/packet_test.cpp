@@ -3,9 +3,8 @@
 #include <random>
 #include <vector>
 
-#include <check.h>
-
 #include "ch_lite/packet.h"
+#include "run_tests.h"
 
 using namespace ch_lite;
 
@@ -123,17 +122,7 @@ START_TEST(random_bytes_never_decode_to_lengths_beyond_the_packet) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("packet");
-  TCase* tests = tcase_create("packet");
-  tcase_set_timeout(tests, 60);
-  tcase_add_test(tests, every_packet_type_comes_back_as_sent);
-  tcase_add_test(tests, nonsense_is_refused);
-  tcase_add_test(tests, packet_cut_anywhere_is_refused);
-  tcase_add_test(tests, random_bytes_never_decode_to_lengths_beyond_the_packet);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("packet",
+                   {every_packet_type_comes_back_as_sent, nonsense_is_refused, packet_cut_anywhere_is_refused,
+                    random_bytes_never_decode_to_lengths_beyond_the_packet}, 60);
 }

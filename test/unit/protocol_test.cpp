@@ -1,11 +1,10 @@
 // choose_protocol and choose_am_protocol by table.
 #include <cstdlib>
 
-#include <check.h>
-
 #include "ch_lite/credits.h"
 #include "ch_lite/packet.h"
 #include "ch_lite/protocol.h"
+#include "run_tests.h"
 
 using namespace ch_lite;
 
@@ -89,16 +88,9 @@ START_TEST(half_of_the_smallest_window_admits_any_active_message) {
 END_TEST
 
 int main() {
-  Suite* suite = suite_create("protocol");
-  TCase* tests = tcase_create("protocol");
-  tcase_add_test(tests, size_and_credit_choose_the_protocol);
-  tcase_add_test(tests, active_message_without_data_is_short_or_waits_whatever_the_cutoffs);
-  tcase_add_test(tests, active_message_with_data_falls_back_to_an_offer_then_waits);
-  tcase_add_test(tests, half_of_the_smallest_window_admits_any_active_message);
-  suite_add_tcase(suite, tests);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_NORMAL);
-  const int failed = srunner_ntests_failed(runner);
-  srunner_free(runner);
-  return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+  return run_tests("protocol",
+                   {size_and_credit_choose_the_protocol,
+                    active_message_without_data_is_short_or_waits_whatever_the_cutoffs,
+                    active_message_with_data_falls_back_to_an_offer_then_waits,
+                    half_of_the_smallest_window_admits_any_active_message});
 }
