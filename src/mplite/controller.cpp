@@ -66,6 +66,16 @@ int Controller::start_signal(char* error, std::size_t error_size) {
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     return rc;
   }
+  // When the queue of real-time signals is full (RLIMIT_SIGPENDING, shared by all of the user's processes), the kernel sends SIGIO instead, which ends a
+  // process that has no handler for it (fcntl(2), F_SETSIG).
+  struct sigaction overflow = {};
+  sigaction(SIGIO, nullptr, &overflow);
+  overflow_handled_ = signal >= SIGRTMIN && (overflow.sa_flags & SA_SIGINFO) == 0 && overflow.sa_handler == SIG_DFL;
+  if (overflow_handled_) {
+    sigaddset(&set_, SIGIO);
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    sigaction(SIGIO, &action, &overflow_before_);
+  }
   Hold hold(engine_->gate());
   engine_->set_signal_driven(owner_tid_, signal);
   return 0;
@@ -108,6 +118,7 @@ void Controller::stop() {
     while (sigtimedwait(&set_, &info, &now) > 0) {
     }
     sigaction(options_.signal, &before_, nullptr);
+    if (overflow_handled_) sigaction(SIGIO, &overflow_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     g_controller = nullptr;
   }
@@ -160,7 +171,11 @@ void Controller::leave_library() {
   const timespec now = {0, 0};
   siginfo_t info;
   ++engine_->counters().mask_calls;
-  if (sigtimedwait(&set_, &info, &now) > 0) {
+  const bool taken = sigtimedwait(&set_, &info, &now) > 0;
+  // Real-time signals queue: each would be a handler entry.
+  for (bool more = taken && options_.signal >= SIGRTMIN; more; more = sigtimedwait(&set_, &info, &now) > 0) {
+  }
+  if (taken) {
     Hold hold(engine_->gate());
     engine_->refill();
     engine_->set_exhaustive(true);

@@ -74,6 +74,8 @@ class Controller {
   sigset_t set_ = {};
   sigset_t mask_before_ = {};
   struct sigaction before_ = {};
+  bool overflow_handled_ = false;  // SIGIO beside a real-time signal
+  struct sigaction overflow_before_ = {};
   // thread
   pthread_t helper_ = {};
   int wake_fd_ = -1;

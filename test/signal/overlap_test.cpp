@@ -1,0 +1,125 @@
+// 64 MiB move by rendezvous while both ends compute and call nothing: with sigio (any signal) and thread they are there before the wait, with sync they are not.
+#include <sys/resource.h>
+
+#include <cstring>
+
+#include "run_tests.h"
+#include "two_ranks.h"
+
+using namespace two_ranks;
+
+namespace {
+
+constexpr std::size_t kBytes = 64u << 20;
+constexpr double kNeverSeconds = 0.5;   // long enough for it to arrive a few times over, if anything moved it
+constexpr double kAlwaysSeconds = 25;   // on the busiest machine
+
+// Computes until *flag is `value` or the time is over; calls nothing of the library's. True: errno stayed as it was.
+bool compute(const volatile int* flag, int value, double seconds) {
+  const double end = now_s() + seconds;
+  volatile double sum = 0;
+  bool kept = true;
+  errno = 4711;
+  while (*flag != value && now_s() < end) {
+    for (int i = 0; i < 1000; ++i) sum = sum + i * 0.5;
+    kept = kept && errno == 4711;
+  }
+  return kept;
+}
+
+// 0, or the line that found it wrong. s.word: 0 the receiver has seen the last byte, 1 it was complete before its wait, 2 the sender's was.
+int run_rank(Shared& s, int rank, double seconds) {
+  if (!start(s, rank)) return __LINE__;
+  std::vector<std::uint8_t> data(kBytes);
+  Done warm[2], done;
+  char byte[2] = {5, 6};
+  if (!send(&byte[0], 1, 1 - rank, 1, warm[0]) || !receive(&byte[1], 1, 1 - rank, 1, warm[1])) return __LINE__;
+  if (!wait_for(warm[0]) || !wait_for(warm[1]) || !barrier(s, 10)) return __LINE__;
+  if (rank == 0) {
+    fill(data, 1);
+    if (!send(data.data(), kBytes, 1, 2, done)) return __LINE__;
+  } else {
+    if (!receive(data.data(), kBytes, 0, 2, done)) return __LINE__;
+  }
+  if (done.done) return __LINE__;  // no rendezvous
+  lite_host_exit();
+  bool kept;
+  if (rank == 1) {
+    // Its last four bytes tell that all of it is here: the pieces come in order.
+    std::vector<std::uint8_t> expected(kBytes);
+    fill(expected, 1);
+    int last;
+    std::memcpy(&last, &expected[kBytes - 4], 4);
+    kept = compute(reinterpret_cast<const volatile int*>(&data[kBytes - 4]), last, seconds);
+    const int never = 1;
+    kept = kept && compute(&never, 0, 0.1);  // the helper thread notes it a moment later
+  } else {
+    static_assert(sizeof s.word[0] == sizeof(int));
+    kept = compute(reinterpret_cast<const volatile int*>(&s.word[0]), 1, seconds);
+  }
+  // Takes what is complete; moves nothing.
+  lite_request* request = lite_next_completion();
+  s.word[1 + (1 - rank)] = request != nullptr ? 1 : 0;
+  s.word[0] = 1;
+  if (request != nullptr) {
+    lite_request_status(request, &done.status);
+    done.done = true;
+    lite_request_free(request);
+  }
+  if (!kept) return __LINE__;
+  if (!wait_for(done)) return __LINE__;
+  if (rank == 1 && (done.status.bytes != kBytes || !holds(data, 1))) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+void run_job(const char* controller, const char* signal, bool moves, rlim_t pending_max = RLIM_INFINITY) {
+  setenv("LITE_CONTROLLER", controller, 1);
+  if (signal != nullptr) setenv("LITE_SIGNAL", signal, 1);
+  Shared* s = make_shared();
+  ck_assert_ptr_nonnull(s);
+  pid_t children[2];
+  for (int rank = 0; rank < 2; ++rank) {
+    children[rank] = fork();
+    if (children[rank] != 0) continue;
+    if (pending_max != RLIM_INFINITY) {
+      const rlimit limit = {pending_max, pending_max};
+      if (setrlimit(RLIMIT_SIGPENDING, &limit) != 0) _exit(2);
+    }
+    const int line = run_rank(*s, rank, moves ? kAlwaysSeconds : kNeverSeconds);
+    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", rank, line, lite_last_error());
+    _exit(line == 0 ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+  ck_assert_int_eq(s->word[1].load(), moves ? 1 : 0);
+  ck_assert_int_eq(s->word[2].load(), moves ? 1 : 0);
+}
+
+}  // namespace
+
+START_TEST(rendezvous_completes_while_both_compute_with_sigio) { run_job("sigio", nullptr, true); }
+END_TEST
+
+START_TEST(rendezvous_completes_while_both_compute_with_a_real_time_signal) { run_job("sigio", "RTMIN+1", true); }
+END_TEST
+
+// No real-time signal can be queued: the kernel falls back to SIGIO, whose default is the end of the process.
+START_TEST(full_queue_of_real_time_signals_ends_nobody) { run_job("sigio", "RTMIN+1", true, 0); }
+END_TEST
+
+START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) { run_job("thread", nullptr, true); }
+END_TEST
+
+START_TEST(rendezvous_waits_for_the_wait_with_sync) { run_job("sync", nullptr, false); }
+END_TEST
+
+int main() {
+  return run_tests("overlap",
+                   {rendezvous_completes_while_both_compute_with_sigio, rendezvous_completes_while_both_compute_with_a_real_time_signal,
+                    full_queue_of_real_time_signals_ends_nobody, rendezvous_completes_while_both_compute_with_the_helper_thread,
+                    rendezvous_waits_for_the_wait_with_sync},
+                   90);
+}
