@@ -7,6 +7,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <new>
 
 #include "../mplite/controller.h"
@@ -31,6 +32,7 @@ struct Boot : Process {
   Device* device = nullptr;
   Controller controller;
   bool thread_multiple = false;
+  int told_peer = -1;  // the lost peer that was told of last
   // waiting
   std::uint64_t news_seen = 0;
   std::int64_t news_ns = 0;
@@ -54,6 +56,19 @@ void want_arm(bool want) { lite_hot.want_arm = want ? 1 : 0; }
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
+// Told at once and given a moment to reach the terminal: what MPI does next may be an abort, and Hydra ends a job without reading what its processes still
+// said (seen on a loaded machine: test/lab/lost_peer.sh found no message).
+void tell_of_lost_peer(int peer) {
+  if (peer == g_boot->told_peer) return;
+  g_boot->told_peer = peer;
+  char line[sizeof g_last_error + 16];
+  const int length = std::snprintf(line, sizeof line, "ch_lite: %s\n", g_last_error);
+  if (write(2, line, static_cast<std::size_t>(length)) < 0) return;
+  timespec moment = {0, 100'000'000};
+  while (nanosleep(&moment, &moment) != 0 && errno == EINTR) {
+  }
+}
+
 void report(void*, int code, int peer, int error, const char* what) {
   char who[192] = "";
   if (peer >= 0) g_boot->engine->describe(peer, who, sizeof who);
@@ -66,6 +81,7 @@ void report(void*, int code, int peer, int error, const char* what) {
   else
     fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who, error != 0 ? ": " : "",
          error != 0 ? strerror(error) : "");
+  if (code == LITE_ERR_PEER_LOST && peer >= 0) tell_of_lost_peer(peer);
 }
 
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
