@@ -9,7 +9,7 @@ using ch_lite::device_current;
 using ch_lite::host_settings;
 using ch_lite::MatchKey;
 
-lite_hot_state lite_hot = {0, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS};
 
 namespace {
 
@@ -66,6 +66,7 @@ int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* 
   if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
     return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
   if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
+  lite_hot.last_call = LITE_CALL_SEND;
   Entry entry;
   return device_current->isend(buffer, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
 }
@@ -73,6 +74,7 @@ int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* 
 int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie, lite_status* status,
                lite_request** request) {
   if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
+  lite_hot.last_call = LITE_CALL_RECEIVE;
   Entry entry;
   return device_current->irecv(buffer, bytes, peer, key_of(envelope), cookie, status, request);
 }
@@ -102,6 +104,7 @@ int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie,
 int lite_progress(void) {
   Device& device = *device_current;
   lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
+  lite_hot.last_call = LITE_CALL_PROGRESS;
   const std::uint64_t before = device.events();
   {
     mplite::Hold hold(mplite::channel_gate());

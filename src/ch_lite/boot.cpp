@@ -87,7 +87,8 @@ void report(void*, int code, int peer, int error, const char* what) {
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
 void idle(void*, std::uint32_t) {
   Boot& b = *g_boot;
-  if (b.controller.armed()) b.controller.enter_wait();
+  if (b.controller.in_helper()) return;
+  b.controller.enter_wait();
   const Counters& counters = b.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
   const std::int64_t now = b.net.now_ns();
@@ -106,6 +107,27 @@ void idle(void*, std::uint32_t) {
     return;
   }
   MPID_ChannelWait(step.timeout_ns);
+}
+
+// ---- event-driven mode: the helper thread runs the host's progress ----
+
+void (*g_host_progress)() = nullptr;
+int (*g_host_pending)() = nullptr;
+
+bool host_due() { return g_boot->device->completions() != 0 || g_boot->device->active_messages() != 0; }
+bool host_pending() { return host_due() || g_host_pending() != 0; }
+
+// What a completion sets free is started by the next pass, and may be complete at once: passes until two in a row change nothing.
+void run_host() {
+  const Device& device = *g_boot->device;
+  const Counters& counters = g_boot->engine->counters();
+  for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.armed();) {
+    const std::uint64_t before = device.events() + counters.frames_out + counters.self_msgs;
+    const bool due = host_due();
+    ++g_boot->engine->counters().host_passes;
+    g_host_progress();
+    idle_passes = !due && device.events() + counters.frames_out + counters.self_msgs == before ? idle_passes + 1 : 0;
+  }
 }
 
 void free_boot() {
@@ -178,6 +200,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   controller.signal = b->knobs.signal;
   controller.progress = progress;
   controller.want_arm = want_arm;
+  controller.grace = b->knobs.grace;
   if (b->controller.start(*b->engine, controller, error, sizeof error) < 0) return fail(LITE_ERR_SYSTEM, "%s", error);
   lite_set_thread_multiple(thread_multiple);
   return LITE_OK;
@@ -210,6 +233,23 @@ void lite_finalize_close(void) {
   free_boot();
 }
 
+int lite_has_helper(void) { return g_boot != nullptr && g_boot->controller.kind() == ControllerKind::kThread ? 1 : 0; }
+
+void lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
+  if (lite_has_helper() == 0) return;
+  g_host_progress = progress;
+  g_host_pending = pending;
+  Controller::HostWork work;
+  work.progress = run_host;
+  work.pending = host_pending;
+  work.due = host_due;
+  g_boot->controller.set_host_work(work);
+}
+
+void lite_host_ending(void) {
+  if (g_boot != nullptr) g_boot->controller.end_host_work();
+}
+
 void lite_host_exit_slow(void) {
-  if (g_boot != nullptr) g_boot->controller.leave_library();
+  if (g_boot != nullptr) g_boot->controller.leave_library(lite_hot.last_call);
 }

@@ -142,10 +142,13 @@ int lite_am_isend(int peer, uint32_t handler, const void *header, size_t header_
 typedef struct lite_hot_state {
     volatile int want_arm;
     volatile int polls_since_exit;      /* lite_progress calls since the application was last outside MPI */
+    volatile int last_call;             /* LITE_CALL_*: what the application came for */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
+enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
 
-/* Called by the exit hook when lite_hot.want_arm is set: unblocks the signal for the owning thread (sigio); nothing otherwise. */
+/* Called by the exit hook when lite_hot.want_arm is set: lets the signal through in the owning thread (sigio), wakes the helper thread (thread), or, where the
+ * application is known to come straight back after such a call, leaves that to a timer. */
 void lite_host_exit_slow(void);
 static inline void lite_host_exit(void)
 {
@@ -153,6 +156,16 @@ static inline void lite_host_exit(void)
     if (__builtin_expect(lite_hot.want_arm, 0))
         lite_host_exit_slow();
 }
+
+/* Event-driven mode: with LITE_CONTROLLER=thread the helper thread can run the host's own progress too, so that what the host schedules above the device (nonblocking
+ * collectives, active messages) moves while the application computes. The host must bear calls from that thread beside the application's (MPI_THREAD_MULTIPLE inside). */
+/* 1: the controller is `thread`. */
+int lite_has_helper(void);
+/* `progress`: one pass over everything of the host's, lite_progress() and completions included. `pending`: non-zero while the host has work of its own that no
+ * lite_request stands for; called in the thread that leaves MPI and in the helper. Ordinary context, after lite_init_world. */
+void lite_set_host_work(void (*progress) (void), int (*pending) (void));
+/* The host ends: when it returns, the helper thread is in none of the two functions and never will be again. The caller holds no lock of the host's. */
+void lite_host_ending(void);
 
 #ifdef __cplusplus
 }

@@ -7,8 +7,10 @@
 #include <cstdio>
 #include <cstring>
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "trace.h"
@@ -18,12 +20,15 @@ namespace {
 
 Controller* g_controller = nullptr;       // what the handler works for
 thread_local bool t_in_handler = false;  // tells on_drain whose context it runs in
+thread_local bool t_helper = false;      // this is the helper thread
 
 constexpr std::uint64_t kWakeToken = std::uint64_t{1} << 62;  // no connection has it: the engine ignores the event
 
-long futex(std::atomic<int>* word, int op, int value) {
-  return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
+long futex(std::atomic<int>* word, int op, int value, const timespec* timeout = nullptr) {
+  return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, timeout, nullptr, 0);
 }
+
+timespec to_timespec(std::int64_t ns) { return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)}; }
 
 }  // namespace
 
@@ -34,6 +39,7 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   int rc = 0;
   if (options.kind == ControllerKind::kSigio) rc = start_signal(error, error_size);
   if (options.kind == ControllerKind::kThread) rc = start_thread(error, error_size);
+  grace_.set_on(options.grace);
   running_ = rc == 0;
   return rc;
 }
@@ -76,9 +82,37 @@ int Controller::start_signal(char* error, std::size_t error_size) {
     pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     sigaction(SIGIO, &action, &overflow_before_);
   }
+  prepare_backstop();
   Hold hold(engine_->gate());
   engine_->set_signal_driven(owner_tid_, signal);
   return 0;
+}
+
+// The backstop needs a signal of its own, as the other one is blocked then: the highest real-time signal that nobody has a handler for.
+void Controller::prepare_backstop() {
+  backstop_signal_ = 0;
+  if (!options_.grace) return;
+  for (int signal = SIGRTMAX; signal > SIGRTMIN; --signal) {
+    struct sigaction current = {};
+    if (signal == options_.signal || sigaction(signal, nullptr, &current) != 0) continue;
+    if ((current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL) continue;
+    sigevent event = {};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = signal;
+    event._sigev_un._tid = owner_tid_;
+    if (timer_create(CLOCK_MONOTONIC, &event, &backstop_timer_) != 0) return;
+    struct sigaction action = {};
+    action.sa_sigaction = on_backstop;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+    sigfillset(&action.sa_mask);
+    sigaction(signal, &action, &backstop_before_);
+    sigset_t own;
+    sigemptyset(&own);
+    sigaddset(&own, signal);
+    pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+    backstop_signal_ = signal;
+    return;
+  }
 }
 
 int Controller::start_thread(char* error, std::size_t error_size) {
@@ -106,6 +140,7 @@ int Controller::start_thread(char* error, std::size_t error_size) {
 void Controller::stop() {
   if (!running_) return;
   running_ = false;
+  end_host_work();
   enter_wait();
   if (options_.kind == ControllerKind::kSigio) {
     {
@@ -118,6 +153,17 @@ void Controller::stop() {
     while (sigtimedwait(&set_, &info, &now) > 0) {
     }
     sigaction(options_.signal, &before_, nullptr);
+    if (backstop_signal_ != 0) {
+      timer_delete(backstop_timer_);  // takes a pending instance with it, or lets it be delivered: on_backstop does nothing by then
+      sigset_t own;
+      sigemptyset(&own);
+      sigaddset(&own, backstop_signal_);
+      pthread_sigmask(SIG_BLOCK, &own, nullptr);
+      while (sigtimedwait(&own, &info, &now) > 0) {
+      }
+      sigaction(backstop_signal_, &backstop_before_, nullptr);
+      backstop_signal_ = 0;
+    }
     if (overflow_handled_) sigaction(SIGIO, &overflow_before_, nullptr);
     pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
     g_controller = nullptr;
@@ -137,7 +183,8 @@ void Controller::stop() {
 }
 
 void Controller::publish() {
-  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && (outstanding_ || always_) && !armed());
+  const bool perhaps = outstanding_ || always_ || host_on_.load(std::memory_order_relaxed);
+  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && perhaps && !armed());
 }
 
 void Controller::set_outstanding(bool outstanding) {
@@ -151,21 +198,33 @@ void Controller::set_always(bool always) {
   publish();
 }
 
-void Controller::leave_library() {
+void Controller::leave_library(int call) {
   if (!running_ || options_.kind == ControllerKind::kSync || armed()) return;
   if (options_.kind == ControllerKind::kThread) {
+    if (t_helper) return;  // an MPI call in a callback that the host's progress made
     {
       Hold hold(engine_->gate());  // the helper may be in set_outstanding()
-      armed_.store(1);
-      trace(TraceEvent::kArm);
-      ++engine_->counters().mask_calls;
-      publish();
+      const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending();
+      if (!outstanding_ && !always_ && !host) return;
+      if (grace_.leave(call, engine_->net().now_ns())) {
+        armed_.store(1);
+        trace(TraceEvent::kArm);
+        ++engine_->counters().mask_calls;
+        publish();
+      } else if (backstop_running_.exchange(true)) {
+        return;
+      }
     }
-    futex(&armed_, FUTEX_WAKE, 1);
+    // In epoll_wait it sees by itself that it is armed.
+    if (asleep_.load()) futex(&armed_, FUTEX_WAKE, 1);
     return;
   }
   if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask
   if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
+  if (backstop_signal_ != 0 && !grace_.leave(call, engine_->net().now_ns())) {
+    if (!backstop_running_.load(std::memory_order_relaxed)) start_backstop(grace_.backstop_ns());
+    return;
+  }
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
   const timespec now = {0, 0};
@@ -207,7 +266,23 @@ bool Controller::outlast_handshake() {
   return !outstanding_ && !always_;
 }
 
+void Controller::start_backstop(std::int64_t delay_ns) {
+  backstop_running_.store(true, std::memory_order_relaxed);
+  itimerspec when = {};
+  when.it_value = to_timespec(delay_ns);
+  timer_settime(backstop_timer_, 0, &when, nullptr);
+  ++engine_->counters().other_calls;
+}
+
 void Controller::enter_wait() {
+  if (options_.kind == ControllerKind::kSync || t_helper) return;
+  if (!armed() && !grace_.waiting()) return;
+  if (options_.kind == ControllerKind::kThread) {
+    Hold hold(engine_->gate());
+    grace_.came_back(engine_->net().now_ns());
+  } else if (pthread_equal(pthread_self(), owner_) != 0) {
+    grace_.came_back(engine_->net().now_ns());
+  }
   if (!armed()) return;
   if (options_.kind == ControllerKind::kSigio) {
     if (pthread_equal(pthread_self(), owner_) == 0) return;
@@ -236,6 +311,31 @@ void Controller::on_signal(int, siginfo_t*, void*) {
       ++counters.signals_turned_away;
     }
     t_in_handler = false;
+  }
+  errno = saved_errno;
+}
+
+// The application left the library a while ago in the hope that it would be back at once. If it is still away, the signal is let through from here on: the mask that
+// the interrupted code goes on with is the one in `context`. What is pending by then is delivered on the way out of this handler.
+void Controller::on_backstop(int, siginfo_t*, void* context) {
+  const int saved_errno = errno;
+  Controller* self = g_controller;
+  if (self != nullptr && self->running_) {
+    self->backstop_running_.store(false, std::memory_order_relaxed);
+    ++self->engine_->counters().backstops;
+    if (!self->grace_.waiting() || self->armed() || !(self->outstanding_ || self->always_)) {
+      self->grace_.useless();
+    } else if (const std::int64_t rest = self->grace_.until_arm_ns(self->engine_->net().now_ns()); rest > 0) {
+      self->start_backstop(rest);
+    } else {
+      self->grace_.ran_out();
+      self->armed_.store(1);
+      self->publish();
+      trace(TraceEvent::kArm);
+      sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
+      sigdelset(mask, self->options_.signal);
+      if (self->overflow_handled_) sigdelset(mask, SIGIO);
+    }
   }
   errno = saved_errno;
 }
@@ -272,24 +372,80 @@ void* Controller::thread_main(void* arg) {
 }
 
 void Controller::run_in_thread() {
+  t_helper = true;
   NetEvent event;
+  bool fresh = true;  // just armed: what was done inside the library may have left something for the host
   while (!stopping_.load()) {
     if (armed_.load() == 0) {
-      futex(&armed_, FUTEX_WAIT, 0);
+      rest();
+      fresh = true;
       continue;
     }
+    if (fresh) host_pass();
+    fresh = false;
     // Asleep without the gate; level-triggered, so nothing is consumed by looking. The time-out is for deadlines (connecting peers).
     engine_->net().wait(&event, 1, 500'000'000);
     if (stopping_.load() || armed_.load() == 0) continue;
-    Hold hold(engine_->gate());
-    if (armed_.load() == 0) continue;
-    ++engine_->counters().thread_wakes;
-    trace(TraceEvent::kWake);
-    engine_->refill();
-    engine_->set_exhaustive(true);
-    options_.progress(options_.arg);
-    engine_->set_exhaustive(false);
+    {
+      Hold hold(engine_->gate());
+      if (armed_.load() == 0) continue;
+      ++engine_->counters().thread_wakes;
+      trace(TraceEvent::kWake);
+      engine_->refill();
+      engine_->set_exhaustive(true);
+      engine_->set_patient(true);
+      options_.progress(options_.arg);
+      engine_->set_patient(false);
+      engine_->set_exhaustive(false);
+    }
+    if (host_on_.load() && host_.due()) host_pass();
   }
 }
+
+// Not armed: sleeps until somebody arms, or as the backstop of a departure that was not armed.
+void Controller::rest() {
+  const bool backstop = backstop_running_.load();
+  const timespec delay = to_timespec(grace_.backstop_ns());
+  asleep_.store(!backstop);
+  const bool timed_out = futex(&armed_, FUTEX_WAIT, 0, backstop ? &delay : nullptr) != 0 && errno == ETIMEDOUT;
+  asleep_.store(false);
+  if (!backstop || !timed_out) return;
+  Hold hold(engine_->gate());
+  ++engine_->counters().backstops;
+  const bool host = host_on_.load() && host_.pending();
+  if (!grace_.waiting() || armed() || !(outstanding_ || always_ || host)) {
+    backstop_running_.store(false);
+    grace_.useless();
+  } else if (grace_.until_arm_ns(engine_->net().now_ns()) <= 0) {
+    backstop_running_.store(false);
+    grace_.ran_out();
+    armed_.store(1);
+    trace(TraceEvent::kArm);
+    publish();
+  }
+}
+
+// ---- what the host does above the engine ----
+
+void Controller::set_host_work(const HostWork& work) {
+  host_ = work;
+  host_on_.store(true);
+  Hold hold(engine_->gate());
+  publish();
+}
+
+// Sequentially consistent on both words: either the helper sees that it is off, or it is seen to be busy here.
+void Controller::end_host_work() {
+  host_on_.store(false);
+  while (host_busy_.load()) sched_yield();
+}
+
+void Controller::host_pass() {
+  host_busy_.store(true);
+  if (host_on_.load() && armed_.load() != 0) host_.progress();
+  host_busy_.store(false);
+}
+
+bool Controller::in_helper() const { return t_helper; }
 
 }  // namespace mplite

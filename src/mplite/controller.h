@@ -3,11 +3,13 @@
 #pragma once
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 
 #include <atomic>
 #include <cstddef>
 
 #include "engine.h"
+#include "grace.h"
 #include "knobs.h"
 #include "signal_safe.h"
 
@@ -28,6 +30,14 @@ class Controller {
     void (*progress)(void* arg) = nullptr;
     void* arg = nullptr;
     void (*want_arm)(bool want) = nullptr;
+    bool grace = true;  // learn when not to arm (grace.h)
+  };
+  // Event-driven mode of `thread`: what the host does above the engine (schedules of collectives, active messages) moves too. `progress` is called by the helper thread,
+  // gate free, when it starts to work and whenever `events()` has changed; `pending()`: whether the host has work that nothing outstanding in the engine tells of.
+  struct HostWork {
+    void (*progress)() = nullptr;
+    bool (*pending)() = nullptr;
+    bool (*due)() = nullptr;  // the engine's work has left something for the host
   };
 
   // Ordinary context, in the thread that will own the signal. Returns 0 or -errno with a sentence in `error`: -EBUSY when the application has a
@@ -41,8 +51,15 @@ class Controller {
   // With several application threads the owner cannot know what the others start: it arms whenever it leaves.
   void set_always(bool always);
 
-  // Owning thread, gate not held, on the way out of the library.
-  void leave_library();
+  // Ordinary context, after start(), kind() == kThread.
+  void set_host_work(const HostWork& work);
+  // Ordinary context, gate free: when it returns the helper thread is not in the host's progress, and never will be.
+  void end_host_work();
+  // Whether the caller is the helper thread: it has no application to wait for.
+  bool in_helper() const;
+
+  // Owning thread, gate not held, on the way out of the library. `call`: kind of call, below Grace::kKinds.
+  void leave_library(int call = 0);
   // Gate held or not: the caller polls from now on.
   void enter_wait() MPLITE_SIGNAL_SAFE;
 
@@ -51,10 +68,15 @@ class Controller {
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
+  static void on_backstop(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
   static void* thread_main(void* self);
   void run_in_handler() MPLITE_SIGNAL_SAFE;
   void run_in_thread();
+  void rest();
+  void host_pass();
+  void start_backstop(std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
+  void prepare_backstop();
   bool outlast_handshake();
   void publish() MPLITE_SIGNAL_SAFE;
   int start_signal(char* error, std::size_t error_size);
@@ -68,6 +90,8 @@ class Controller {
   static constexpr std::int64_t kHandshakeGraceNs = 1'000'000;
   std::int64_t grace_ns_ = 20 * kHandshakeGraceNs;  // of waiting in vain
   std::atomic<int> armed_{0};
+  Grace grace_;
+  std::atomic<bool> backstop_running_{false};
   // sigio
   pthread_t owner_ = {};
   int owner_tid_ = 0;
@@ -76,10 +100,16 @@ class Controller {
   struct sigaction before_ = {};
   bool overflow_handled_ = false;  // SIGIO beside a real-time signal
   struct sigaction overflow_before_ = {};
+  int backstop_signal_ = 0;  // 0: none was free, and so there is no grace
+  timer_t backstop_timer_ = {};
+  struct sigaction backstop_before_ = {};
   // thread
   pthread_t helper_ = {};
   int wake_fd_ = -1;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> asleep_{false};  // the helper, on armed_
+  HostWork host_;
+  std::atomic<bool> host_on_{false}, host_busy_{false};
 };
 
 }  // namespace mplite

@@ -15,6 +15,8 @@ struct Counters {
   std::uint64_t yields = 0, sleeps = 0;
   std::uint64_t signals = 0, signals_turned_away = 0;  // handler entries; of these, the ones that found the gate closed
   std::uint64_t thread_wakes = 0;                      // of the helper thread
+  std::uint64_t host_passes = 0;                       // of the host's progress in the helper thread
+  std::uint64_t backstops = 0;                         // departures that were not armed and had to be looked at again (grace.h)
   std::uint64_t connections = 0, connections_refused = 0, ties = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t parked = 0;  // a frame had to wait for a buffer

@@ -55,6 +55,7 @@ struct EngineOptions {
   std::int64_t connect_timeout_ns = 0;
   std::uint32_t frame_bytes = 256 * 1024;     // bulk is cut into frames of this payload, so that control packets interleave
   std::uint64_t send_copy_max = 64u << 20;        // bytes of copies of what the kernel did not take (keep_copy)
+  std::uint32_t low_water_bytes = 256 * 1024;     // SO_RCVLOWAT during bulk receives, 0: never
   std::uint64_t handler_budget_bytes = 8u << 20;  // read per handler entry before it steps back
 };
 
@@ -79,11 +80,13 @@ class Engine {
   // ---- all below: gate held ----
 
   // In the handler nothing may be allocated; set by the controller around its entry. The helper thread may allocate.
-  void set_async(bool async) MPLITE_SIGNAL_SAFE { async_ = exhaustive_ = async; }
+  void set_async(bool async) MPLITE_SIGNAL_SAFE { async_ = exhaustive_ = patient_ = async; }
   bool async() const MPLITE_SIGNAL_SAFE { return async_; }
   // poll() looks at every socket: for the handler (implied), the helper thread, and after a turned-away handler.
   void set_exhaustive(bool exhaustive) MPLITE_SIGNAL_SAFE { exhaustive_ = exhaustive; }
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return exhaustive_; }
+  // Nobody waits for what comes: bulk may be announced seldom (SO_RCVLOWAT). For the helper thread (implied in the handler).
+  void set_patient(bool patient) MPLITE_SIGNAL_SAFE { patient_ = patient; }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
   MPLITE_ORDINARY bool refill();
   // Whether the pools hold enough for one more control packet to be acted upon (at most kSendsPerPacket sends).
@@ -212,6 +215,7 @@ class Engine {
 
   // engine_receive.cpp
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
+  void set_low_water(Connection& c, bool drained) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
   bool begin_frame(Connection& c, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
   void end_frame(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -252,6 +256,7 @@ class Engine {
   int signal_tid_ = 0, signal_number_ = 0;
   bool async_ = false;
   bool exhaustive_ = false;
+  bool patient_ = false;
   bool outstanding_ = false;
   bool more_to_do_ = false;
   bool quiescing_ = false;

@@ -10,7 +10,6 @@ namespace mplite {
 namespace {
 
 constexpr std::uint64_t kBulkBytes = 128 * 1024;   // above this much still owed, signals may come seldom
-constexpr std::uint64_t kLowWater = 256 * 1024;
 
 }  // namespace
 
@@ -57,11 +56,6 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
 void Engine::end_frame(Connection& c) {
   c.in_frame = false;
   ++counters_.frames_in;
-  if (c.low_water > 1) {
-    net_.set_receive_low_water(c.fd, 1);
-    ++counters_.other_calls;
-    c.low_water = 1;
-  }
   const Sink& sink = sinks_[static_cast<int>(c.header.kind)];
   if (sink.end != nullptr) sink.end(sink.self, c.peer, c.header);
 }
@@ -99,9 +93,23 @@ void Engine::parse(Connection& c) {
   }
 }
 
+// While nobody waits, the rest of a long frame may be announced by few signals. Never more than the frame still owes: for less than the mark no
+// signal and no event would come.
+void Engine::set_low_water(Connection& c, bool drained) {
+  if (c.state != ConnectionState::kUp) return;
+  const std::uint64_t owed = c.in_frame ? c.owed : 0;
+  std::uint64_t mark = static_cast<std::uint64_t>(c.low_water);
+  if (drained && patient_ && owed >= kBulkBytes) mark = options_.low_water_bytes;
+  mark = std::max<std::uint64_t>(std::min(mark, owed), 1);
+  if (mark == static_cast<std::uint64_t>(c.low_water)) return;
+  c.low_water = static_cast<int>(mark);
+  net_.set_receive_low_water(c.fd, c.low_water);
+  ++counters_.other_calls;
+}
+
 // Reads what there is, at most the budget. True when something came.
 bool Engine::pump(Connection& c) {
-  bool any = false;
+  bool any = false, drained = false;
   ++depth_;
   parse(c);
   while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
@@ -141,6 +149,7 @@ bool Engine::pump(Connection& c) {
     ++counters_.reads;
     if (n == -EAGAIN) {
       ++counters_.reads_empty;
+      drained = true;
       break;
     }
     if (n <= 0) {
@@ -161,21 +170,11 @@ bool Engine::pump(Connection& c) {
     if (c.in_frame && c.owed == 0) end_frame(c);
     parse(c);
     if (got < offered) {
-      // The socket was empty a moment ago. In the handler, a long wait for the rest may be spent with few signals.
-      if (async_ && c.state == ConnectionState::kUp && c.in_frame && c.owed >= kBulkBytes && c.low_water == 1) {
-        c.low_water = static_cast<int>(std::min(c.owed, kLowWater));
-        net_.set_receive_low_water(c.fd, c.low_water);
-        ++counters_.other_calls;
-      }
+      drained = true;  // the socket was empty a moment ago
       break;
     }
   }
-  // What is left of the frame fell below the mark: with the old one, no signal and no event would come for it.
-  if (c.state == ConnectionState::kUp && c.low_water > 1 && c.owed < static_cast<std::uint64_t>(c.low_water)) {
-    c.low_water = c.owed > 1 ? static_cast<int>(c.owed) : 1;
-    net_.set_receive_low_water(c.fd, c.low_water);
-    ++counters_.other_calls;
-  }
+  set_low_water(c, drained);
   --depth_;
   bury();
   return any;

@@ -269,6 +269,22 @@ const Row kTable[] = {
        return true;
      },
      MPLITE_FORMAT { format_size(k.frame_bytes, text, size); }},
+    {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
+      "While the application computes, a bulk receive is looked at when this much of a frame has come; 0: whenever something has."},
+     MPLITE_PARSE {
+       std::uint64_t bytes = 0;
+       if (!parse_size(text, 0, 64 * kMega, bytes) || (bytes != 0 && bytes < 64 * kKilo)) return false;
+       k.low_water_bytes = static_cast<std::uint32_t>(bytes);
+       return true;
+     },
+     MPLITE_FORMAT { format_size(k.low_water_bytes, text, size); }},
+    {{"LITE_GRACE", "choice", "auto", "auto or off",
+      "Whether to learn that the application comes straight back after a call (Isend, Irecv, Waitall), and then not to arm on the way out of it."},
+     MPLITE_PARSE {
+       k.grace = std::strcmp(text, "auto") == 0;
+       return k.grace || std::strcmp(text, "off") == 0;
+     },
+     MPLITE_FORMAT { copy_text(k.grace ? "auto" : "off", text, size); }},
     {{"LITE_STATS", "flag", "0", "0 or 1", "Each rank prints a line of counters at MPI_Finalize."},
      MPLITE_PARSE { return parse_flag(text, k.stats); },
      MPLITE_FORMAT { copy_text(k.stats ? "1" : "0", text, size); }},

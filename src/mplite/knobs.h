@@ -31,6 +31,8 @@ struct Knobs {
   int keepalive_idle_s = 0;           // 0: off
   int keepalive_interval_s = 0;
   std::uint32_t frame_bytes = 0;
+  std::uint32_t low_water_bytes = 0;  // 0: off
+  bool grace = false;                 // learn when not to arm
   bool stats = false;
   bool trace = false;
   char trace_prefix[232] = {};        // empty: stderr; otherwise files PREFIX.RANK

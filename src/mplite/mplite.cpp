@@ -277,6 +277,7 @@ int join(int rank, int size, const void* table) {
   controller.signal = l.knobs.signal;
   controller.progress = progress;
   controller.want_arm = want_arm;
+  controller.grace = l.knobs.grace;
   if (l.controller.start(*l.engine, controller, error, sizeof error) < 0) return fail(MP_ERR_SYSTEM, "%s", error);
   return MP_OK;
 }

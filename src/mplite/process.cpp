@@ -67,6 +67,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.listener = listener;
   options.connect_timeout_ns = knobs.connect_timeout_ns;
   options.frame_bytes = knobs.frame_bytes;
+  options.low_water_bytes = knobs.low_water_bytes;
   options.stream.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
   options.stream.keepalive_idle_s = knobs.keepalive_idle_s;
   options.stream.keepalive_interval_s = knobs.keepalive_interval_s;

@@ -36,6 +36,8 @@ std::size_t format_stats(const Counters& c, int rank, const char* controller, ch
       {"truncated", c.truncated},
       {"signals_turned_away", c.signals_turned_away},
       {"thread_wakes", c.thread_wakes},
+      {"host_passes", c.host_passes},
+      {"backstops", c.backstops},
       {"reads", c.reads},
       {"reads_empty", c.reads_empty},
       {"writes", c.writes},

@@ -256,10 +256,12 @@ struct Rank0 {
   }
 };
 
-void step_through(const char* name, Call call) {
+// With `learns`, leaving the library is left to the backstop as soon as the calls have proved quick (grace.h), and few of the arrivals find the handler.
+void step_through(const char* name, Call call, bool learns = false) {
   setenv("LITE_SHORT_MAX", "4K", 1);
   setenv("LITE_EAGER_MAX", "32K", 1);
   setenv("LITE_CONTROLLER", "sigio", 1);
+  setenv("LITE_GRACE", learns ? "auto" : "off", 1);
   Shared* s = two_ranks::make_shared();
   ck_assert_ptr_nonnull(s);
   const pid_t other = fork();
@@ -329,7 +331,7 @@ void step_through(const char* name, Call call) {
   std::fflush(stdout);
   // Tests nothing otherwise.
   ck_assert_int_gt(inside, kRunsMin / 2);
-  ck_assert_int_gt(worked, inside / 2);
+  if (!learns) ck_assert_int_gt(worked, inside / 2);
 
   ck_assert_int_eq(lite_cancel_recv(rank->idle_request), 1);
   s->word[kEnd] = 1;
@@ -375,6 +377,9 @@ END_TEST
 START_TEST(message_arrives_at_every_instruction_of_leaving_the_library) { step_through("leave", Call::kLeave); }
 END_TEST
 
+START_TEST(message_arrives_at_every_instruction_of_leaving_the_library_unarmed) { step_through("leave unarmed", Call::kLeave, true); }
+END_TEST
+
 int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--all") == 0) {
@@ -392,7 +397,7 @@ int main(int argc, char** argv) {
                     message_arrives_at_every_instruction_of_a_short_send_with_data, message_arrives_at_every_instruction_of_an_eager_send,
                     message_arrives_at_every_instruction_of_a_rendezvous_send, message_arrives_at_every_instruction_of_cancelling_its_receive,
                     message_arrives_at_every_instruction_of_probing_for_it, message_arrives_at_every_instruction_of_progress,
-                    message_arrives_at_every_instruction_of_leaving_the_library},
+                    message_arrives_at_every_instruction_of_leaving_the_library, message_arrives_at_every_instruction_of_leaving_the_library_unarmed},
                    g_all ? 1800 : g_seconds + 60);
 }
 

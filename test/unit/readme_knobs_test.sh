@@ -1,5 +1,6 @@
 #!/bin/sh
-# The README's table of knobs is what lite-info prints. Run by make check in the build directory.
+# The README's table of knobs is what lite-info prints, and no script takes a LITE_* variable that is no knob: each process of a job would
+# tell of it as a typing error. Run by make check in the build directory.
 set -eu
 srcdir=${srcdir:-.}
 made=$(./lite-info --markdown)
@@ -8,3 +9,14 @@ if [ "$made" != "$written" ]; then
   echo "README.md's table of knobs is not what lite-info --markdown prints: put that between the two comments"
   exit 1
 fi
+code=0
+for name in $(grep -rhowE 'LITE_[A-Z_]+' "$srcdir/scripts" "$srcdir/.ci" "$srcdir/test/lab" "$srcdir/test/bench" | sort -u); do
+  case $made in
+    *"\`$name\`"*) ;;
+    *)
+      echo "a script uses $name, which is no knob: call it otherwise (LITE_* belongs to the knobs)"
+      code=1
+      ;;
+  esac
+done
+exit "$code"

@@ -126,9 +126,43 @@ int MPIDI_LITE_init_world(void)
     goto fn_exit;
 }
 
+#if defined(MPICH_IS_THREADED) && MPICH_THREAD_LEVEL == MPI_THREAD_MULTIPLE
+/* One pass of the host's progress in the helper thread. With a lock for all of MPI that one is taken, as by the host's own progress thread (init_async.c); with
+ * a lock per VCI this macro is empty, and the progress takes its locks itself. An error is kept by the request or comes again in the application's own call. */
+static void host_progress(void)
+{
+    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    MPID_Progress_test(NULL);
+    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+}
+
+/* Schedules of nonblocking collectives, of either kind. The second one is declared in a header of src/mpi/coll that the device does not see. */
+int MPII_TSP_scheds_are_pending(void);
+static int host_pending(void)
+{
+    return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
+}
+
+/* The helper thread makes a second thread in MPI, whatever the application asked for, so the host's locks must be in force. Same as with MPIR_CVAR_ASYNC_PROGRESS:
+ * the application is told that it has MPI_THREAD_MULTIPLE. */
+static void start_event_driven_mode(void)
+{
+    if (!lite_has_helper())
+        return;
+    MPIR_ThreadInfo.thread_provided = MPI_THREAD_MULTIPLE;
+    lite_set_host_work(host_progress, host_pending);
+}
+#else
+static void start_event_driven_mode(void)
+{
+}
+#endif
+
+/* The host puts its locks into force after this. */
 int MPIDI_LITE_post_init(void)
 {
     lite_set_thread_multiple(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
+    start_event_driven_mode();
     return MPI_SUCCESS;
 }
 

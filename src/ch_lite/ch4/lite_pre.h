@@ -20,6 +20,21 @@
 #define MPIR_FUNC_TERSE_EXIT              lite_host_exit()
 #endif
 
+/* The helper thread may be in the host's progress when the host ends, which takes its locks out of use first of all. MPI_Finalize passes the entry macro before
+ * that. The comparison of literals costs no other function anything: the compiler does it. */
+#undef MPIR_FUNC_TERSE_ENTER
+#ifdef MPIR_FUNC_ENTER_
+#define MPIR_FUNC_TERSE_ENTER             do { MPIR_FUNC_ENTER_(TERSE); lite_host_ends_in(__func__); } while (0)
+#else
+#define MPIR_FUNC_TERSE_ENTER             lite_host_ends_in(__func__)
+#endif
+#define lite_host_ends_in(function) \
+    do { \
+        if (__builtin_strcmp(function, "internal_Finalize") == 0 || \
+            __builtin_strcmp(function, "internal_Session_finalize") == 0) \
+            lite_host_ending(); \
+    } while (0)
+
 /* ---- what we keep in the host's objects ---- */
 
 /* A native send or receive. Valid while the request is pending; `message` only from a matched probe to its receive. */

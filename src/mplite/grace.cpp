@@ -1,0 +1,36 @@
+// Whether to arm at once on the way out of the library: learned from what followed the last calls of the same kind.
+#include "grace.h"
+
+namespace mplite {
+
+bool Grace::leave(int kind, std::int64_t now_ns) {
+  came_back(now_ns);
+  kind_ = kind >= 0 && kind < kKinds ? kind : 0;
+  left_ns_ = now_ns;
+  const bool trusted = on_ && quick_[kind_] >= needed_[kind_];
+  waiting_.store(trusted, std::memory_order_relaxed);
+  return !trusted;
+}
+
+void Grace::came_back(std::int64_t now_ns) {
+  waiting_.store(false, std::memory_order_relaxed);
+  if (left_ns_ == 0) return;
+  const bool soon = now_ns - left_ns_ < kSoonNs;
+  left_ns_ = 0;
+  quick_[kind_] = !soon ? 0 : quick_[kind_] < kNeededMax ? quick_[kind_] + 1 : kNeededMax;
+}
+
+void Grace::ran_out() {
+  waiting_.store(false, std::memory_order_relaxed);
+  left_ns_ = 0;
+  quick_[kind_] = 0;
+  needed_[kind_] = needed_[kind_] < kNeededMax / 4 ? needed_[kind_] * 4 : kNeededMax;
+  backstop_ns_ = kBackstopMinNs;
+}
+
+void Grace::useless() {
+  waiting_.store(false, std::memory_order_relaxed);
+  backstop_ns_ = backstop_ns_ < kBackstopMaxNs / 2 ? backstop_ns_ * 2 : kBackstopMaxNs;
+}
+
+}  // namespace mplite

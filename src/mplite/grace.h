@@ -1,0 +1,49 @@
+// Whether to arm at once on the way out of the library, or to wait and see whether the application comes straight back (Isend, Irecv, Waitall).
+// Learned from what followed the last calls of the same kind. Pure decisions, time is a parameter; used by controller.cpp.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "signal_safe.h"
+
+namespace mplite {
+
+// Arming and disarming cost two or three system calls, and whatever arrives in between costs a signal. An application that is back within microseconds
+// has no use for either. What it will do next is not known, so: a kind of call after which the application was soon back kQuickNeeded times in a row is trusted; leaving
+// by it is not armed but watched by a timer (the backstop), which arms when the application stays away after all. So a wrong guess costs the delay of the backstop,
+// and a higher price of trust for that kind.
+// Thread safety: the thread that leaves the library calls leave() and came_back(); the backstop (a signal handler in that thread, or the helper thread under the
+// progress gate, which the former then holds too) calls ran_out() and useless().
+class Grace {
+ public:
+  static constexpr int kKinds = 4;                       // of calls: LITE_CALL_*
+  static constexpr std::int64_t kSoonNs = 20'000;        // back within this time: arming would have been for nothing
+  static constexpr std::uint32_t kQuickNeeded = 16;      // in a row
+  static constexpr std::uint32_t kNeededMax = 1u << 14;  // after many wrong guesses
+  static constexpr std::int64_t kBackstopMinNs = 100'000;
+  static constexpr std::int64_t kBackstopMaxNs = 1'600'000;
+
+  void set_on(bool on) { on_ = on; }
+
+  // The application leaves by a call of `kind` and something is outstanding. True: arm now. False: see to it that the backstop runs.
+  bool leave(int kind, std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
+  // The first sign of the application since; idempotent.
+  void came_back(std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
+  bool waiting() const MPLITE_SIGNAL_SAFE { return waiting_.load(std::memory_order_relaxed); }
+  // Backstop: how long the application has been away still has to grow before it may arm; <= 0: arm now.
+  std::int64_t until_arm_ns(std::int64_t now_ns) const MPLITE_SIGNAL_SAFE { return left_ns_ + kBackstopMinNs - now_ns; }
+  void ran_out() MPLITE_SIGNAL_SAFE;  // it armed
+  void useless() MPLITE_SIGNAL_SAFE;  // it found nobody away: it may come less often
+  std::int64_t backstop_ns() const MPLITE_SIGNAL_SAFE { return backstop_ns_; }
+
+ private:
+  bool on_ = true;
+  std::atomic<bool> waiting_{false};
+  int kind_ = 0;
+  std::int64_t left_ns_ = 0;  // 0: the last departure has been accounted for
+  std::int64_t backstop_ns_ = kBackstopMinNs;
+  std::uint32_t quick_[kKinds] = {};
+  std::uint32_t needed_[kKinds] = {kQuickNeeded, kQuickNeeded, kQuickNeeded, kQuickNeeded};
+};
+
+}  // namespace mplite

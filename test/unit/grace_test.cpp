@@ -1,0 +1,100 @@
+// grace.h: when leaving the library is not armed, and what a wrong guess costs.
+#include "mplite/grace.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr std::int64_t kUs = 1000;
+constexpr int kSend = 1, kReceive = 2;
+
+// `times` departures by `kind` at `*now`, each followed by a return after `away_ns`. Returns how many of them were to be armed.
+int leave_and_return(Grace& grace, int kind, int times, std::int64_t away_ns, std::int64_t* now) {
+  int armed = 0;
+  for (int i = 0; i < times; ++i) {
+    armed += grace.leave(kind, *now) ? 1 : 0;
+    *now += away_ns;
+    grace.came_back(*now);
+    *now += kUs;
+  }
+  return armed;
+}
+
+START_TEST(first_departures_are_armed_until_the_application_has_proved_quick) {
+  Grace grace;
+  std::int64_t now = 1;
+  ck_assert_int_eq(leave_and_return(grace, kSend, 100, 5 * kUs, &now), Grace::kQuickNeeded);
+  ck_assert(!grace.leave(kSend, now));
+  ck_assert(grace.waiting());
+}
+END_TEST
+
+START_TEST(kinds_of_calls_are_trusted_apart) {
+  Grace grace;
+  std::int64_t now = 1;
+  // Irecv is followed at once by Isend, Isend by a long computation: the overlap pattern
+  for (int i = 0; i < 100; ++i) {
+    ck_assert(i < static_cast<int>(Grace::kQuickNeeded) || !grace.leave(kReceive, now));
+    if (i < static_cast<int>(Grace::kQuickNeeded)) grace.leave(kReceive, now);
+    now += kUs;
+    ck_assert(grace.leave(kSend, now));
+    now += 30'000 * kUs;
+    grace.came_back(now);
+    now += kUs;
+  }
+}
+END_TEST
+
+START_TEST(one_long_absence_takes_the_trust_away) {
+  Grace grace;
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 50, kUs, &now);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kSoonNs, &now), 0);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 50, kUs, &now), Grace::kQuickNeeded);
+}
+END_TEST
+
+START_TEST(backstop_arms_and_makes_trust_dearer) {
+  Grace grace;
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 50, kUs, &now);
+  ck_assert(!grace.leave(kSend, now));
+  ck_assert_int_gt(grace.until_arm_ns(now + Grace::kBackstopMinNs - 1), 0);
+  ck_assert_int_le(grace.until_arm_ns(now + Grace::kBackstopMinNs), 0);
+  grace.ran_out();
+  ck_assert(!grace.waiting());
+  now += 1000 * kUs;
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1000, kUs, &now), 4 * static_cast<int>(Grace::kQuickNeeded));
+}
+END_TEST
+
+START_TEST(useless_backstop_comes_less_often_up_to_a_bound) {
+  Grace grace;
+  ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
+  for (int i = 0; i < 20; ++i) grace.useless();
+  ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMaxNs);
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 50, kUs, &now);
+  grace.leave(kSend, now);
+  grace.ran_out();
+  ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
+}
+END_TEST
+
+START_TEST(switched_off_it_always_arms) {
+  Grace grace;
+  grace.set_on(false);
+  std::int64_t now = 1;
+  ck_assert_int_eq(leave_and_return(grace, kSend, 100, kUs, &now), 100);
+}
+END_TEST
+
+}  // namespace
+
+int main() {
+  return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, kinds_of_calls_are_trusted_apart,
+                             one_long_absence_takes_the_trust_away, backstop_arms_and_makes_trust_dearer, useless_backstop_comes_less_often_up_to_a_bound,
+                             switched_off_it_always_arms});
+}
