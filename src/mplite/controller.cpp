@@ -11,6 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fork_shield.h"
 #include "trace.h"
 
 namespace mplite {
@@ -35,8 +36,11 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   if (options.kind == ControllerKind::kSigio) rc = start_signal(error, error_size);
   if (options.kind == ControllerKind::kThread) rc = start_thread(error, error_size);
   running_ = rc == 0;
+  if (running_) fork_shield_raise(engine, in_child, this);
   return rc;
 }
+
+void Controller::forget() { g_controller = nullptr; }
 
 int Controller::start_signal(char* error, std::size_t error_size) {
   const int signal = options_.signal;
@@ -49,33 +53,17 @@ int Controller::start_signal(char* error, std::size_t error_size) {
                   signal, strsignal(signal));
     return -EBUSY;
   }
-  owner_ = pthread_self();
   owner_tid_ = static_cast<int>(syscall(SYS_gettid));
   sigemptyset(&set_);
   sigaddset(&set_, signal);
   pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
   g_controller = this;
-  struct sigaction action = {};
-  action.sa_sigaction = on_signal;
-  // ONSTACK: an application that set an alternate stack did so because the normal one may be small.
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no other handler of the application interrupts ours half-way
-  if (sigaction(signal, &action, &before_) != 0) {
-    const int rc = -errno;
-    std::snprintf(error, error_size, "cannot install a handler for signal %d: %s", signal, strerror(errno));
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (const int rc = install(signal, &before_); rc < 0) {
+    std::snprintf(error, error_size, "cannot install a handler for signal %d: %s", signal, strerror(-rc));
+    give_mask_back(set_);
     return rc;
   }
-  // When the queue of real-time signals is full (RLIMIT_SIGPENDING, shared by all of the user's processes), the kernel sends SIGIO instead, which ends a
-  // process that has no handler for it (fcntl(2), F_SETSIG).
-  struct sigaction overflow = {};
-  sigaction(SIGIO, nullptr, &overflow);
-  overflow_handled_ = signal >= SIGRTMIN && (overflow.sa_flags & SA_SIGINFO) == 0 && overflow.sa_handler == SIG_DFL;
-  if (overflow_handled_) {
-    sigaddset(&set_, SIGIO);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    sigaction(SIGIO, &action, &overflow_before_);
-  }
+  install_overflow();
   Hold hold(engine_->gate());
   engine_->set_signal_driven(owner_tid_, signal);
   return 0;
@@ -106,6 +94,7 @@ int Controller::start_thread(char* error, std::size_t error_size) {
 void Controller::stop() {
   if (!running_) return;
   running_ = false;
+  fork_shield_lower(*engine_);
   enter_wait();
   if (options_.kind == ControllerKind::kSigio) {
     {
@@ -117,9 +106,9 @@ void Controller::stop() {
     siginfo_t info;
     while (sigtimedwait(&set_, &info, &now) > 0) {
     }
-    sigaction(options_.signal, &before_, nullptr);
-    if (overflow_handled_) sigaction(SIGIO, &overflow_before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    restore(options_.signal, before_);
+    if (overflow_handled_) restore(SIGIO, overflow_before_);
+    give_mask_back(set_);
     g_controller = nullptr;
   }
   if (options_.kind == ControllerKind::kThread) {
@@ -164,14 +153,16 @@ void Controller::leave_library() {
     futex(&armed_, FUTEX_WAKE, 1);
     return;
   }
-  if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask
+  if (!take_over()) return;  // only the owner can change its own mask
   if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
+  bool changed;
+  if (!keep_signal(changed)) return;
   const timespec now = {0, 0};
   siginfo_t info;
   ++engine_->counters().mask_calls;
-  const bool taken = sigtimedwait(&set_, &info, &now) > 0;
+  const bool taken = sigtimedwait(&set_, &info, &now) > 0 || changed;
   // Real-time signals queue: each would be a handler entry.
   for (bool more = taken && options_.signal >= SIGRTMIN; more; more = sigtimedwait(&set_, &info, &now) > 0) {
   }
@@ -210,8 +201,12 @@ bool Controller::outlast_handshake() {
 void Controller::enter_wait() {
   if (!armed()) return;
   if (options_.kind == ControllerKind::kSigio) {
-    if (pthread_equal(pthread_self(), owner_) == 0) return;
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    if (!is_owner()) {
+      // Armed in a thread that has ended since, it would stay so, and nobody would get the signals.
+      if (foreign_waits_++ % 256 != 0 || !owner_is_gone()) return;
+    } else {
+      pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    }
     ++engine_->counters().mask_calls;
   }
   armed_.store(0);

@@ -58,7 +58,21 @@ class Controller {
   bool outlast_handshake();
   void publish() MPLITE_SIGNAL_SAFE;
   int start_signal(char* error, std::size_t error_size);
+  static void forget();
   int start_thread(char* error, std::size_t error_size);
+
+  // controller_signal.cpp: owning thread unless it says otherwise
+  bool is_owner() const MPLITE_SIGNAL_SAFE;
+  int install(int signal, struct sigaction* before);
+  void install_overflow();
+  bool still_ours(int signal) const;
+  void restore(int signal, const struct sigaction& before);
+  void give_mask_back(const sigset_t& ours);
+  bool change_signal();
+  bool keep_signal(bool& changed);  // false: there is none any more
+  bool owner_is_gone() const MPLITE_SIGNAL_SAFE;
+  bool take_over();  // any thread; true: it is the owner now
+  static void in_child(void* self);
 
   Engine* engine_ = nullptr;
   Options options_;
@@ -69,11 +83,14 @@ class Controller {
   std::int64_t grace_ns_ = 20 * kHandshakeGraceNs;  // of waiting in vain
   std::atomic<int> armed_{0};
   // sigio
-  pthread_t owner_ = {};
+  static constexpr std::size_t kHandlerStackBytes = 16 * 1024;  // 8.8 KB measured by storm_test
   int owner_tid_ = 0;
+  unsigned foreign_waits_ = 0;
   sigset_t set_ = {};
   sigset_t mask_before_ = {};
   struct sigaction before_ = {};
+  void (*installed_)(int, siginfo_t*, void*) = nullptr;
+  bool small_stack_ = false;       // the alternate stack is no place for our handler
   bool overflow_handled_ = false;  // SIGIO beside a real-time signal
   struct sigaction overflow_before_ = {};
   // thread
