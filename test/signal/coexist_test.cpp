@@ -313,11 +313,12 @@ int take_all_signals(Shared& s, int rank) {
 int take_overflow(Shared& s, int rank) {
   if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
   if (rank == 0) signal(SIGIO, own_handler);
-  if (!arrives_while_computing(s, rank, 20)) return __LINE__;
+  if (!arrives_while_computing(s, rank, 20) || !barrier(s, 21)) return __LINE__;
+  if (rank == 1) usleep(50'000);  // rank 0 waits for this one, with the signal blocked
+  if (!exchange(rank, 8, 2)) return __LINE__;
   if (rank == 0) {
+    if (!is_blocked(SIGRTMIN + 1) || is_blocked(SIGIO)) return __LINE__;  // ours is, as nothing is outstanding, and theirs is not
     if (g_own_signals != 0 || raise(SIGIO) != 0 || g_own_signals != 1) return __LINE__;
-    struct sigaction now = {};
-    sigaction(SIGRTMIN + 1, nullptr, &now);
     if (is_default(SIGRTMIN + 1)) return __LINE__;  // nothing to change there
   }
   return finish(s) ? 0 : __LINE__;
