@@ -90,7 +90,6 @@ class Controller {
   sigset_t mask_before_ = {};
   struct sigaction before_ = {};
   void (*installed_)(int, siginfo_t*, void*) = nullptr;
-  bool small_stack_ = false;       // the alternate stack is no place for our handler
   bool overflow_handled_ = false;  // SIGIO beside a real-time signal
   struct sigaction overflow_before_ = {};
   // thread

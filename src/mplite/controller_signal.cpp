@@ -32,14 +32,14 @@ int free_signal() {
 
 bool Controller::is_owner() const { return this_tid() == owner_tid_; }
 
-// ONSTACK: an application that set an alternate stack did so because the normal one may be small (Go). But most alternate stacks are there for a crash
-// handler and have 8 KB, and the kernel would not stop us at their end.
+// ONSTACK: where threads have a large alternate stack already, the normal one may be small (Go). But most alternate stacks are there for a crash handler, have
+// 8 KB and often come later, and the kernel would not stop us at their end.
 int Controller::install(int signal, struct sigaction* before) {
   stack_t stack = {};
-  small_stack_ = sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0 && stack.ss_size < kHandlerStackBytes;
+  const bool roomy = sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0 && stack.ss_size >= kHandlerStackBytes;
   struct sigaction action = {};
   action.sa_sigaction = on_signal;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | (small_stack_ ? 0 : SA_ONSTACK);
+  action.sa_flags = SA_SIGINFO | SA_RESTART | (roomy ? SA_ONSTACK : 0);
   sigfillset(&action.sa_mask);  // no other handler of the application interrupts ours half-way
   if (sigaction(signal, &action, before) != 0) return -errno;
   struct sigaction current = {};
@@ -117,7 +117,7 @@ bool Controller::change_signal() {
   return true;
 }
 
-// Before the signal is unblocked. Three system calls at most, 0.1 us each: an armed signal that nobody handles would end the process.
+// Before the signal is unblocked, each time: armed, a signal that nobody handles would end the process. One system call, two with a real-time signal.
 bool Controller::keep_signal(bool& changed) {
   changed = false;
   if (overflow_handled_ && !still_ours(SIGIO)) {
@@ -132,13 +132,6 @@ bool Controller::keep_signal(bool& changed) {
     changed = true;
     if (!change_signal()) return false;
   }
-  stack_t stack = {};
-  ++engine_->counters().mask_calls;
-  const bool small = sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0 && stack.ss_size < kHandlerStackBytes;
-  if (small != small_stack_) {
-    install(options_.signal, nullptr);
-    if (overflow_handled_) install(SIGIO, nullptr);
-  }
   return true;
 }
 
@@ -152,6 +145,7 @@ bool Controller::take_over() {
   if (armed() || (always_ && !owner_is_gone())) return false;
   pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   owner_tid_ = this_tid();
+  if (still_ours(options_.signal)) install(options_.signal, nullptr);  // it may be another kind of thread
   engine_->set_signal_driven(owner_tid_, options_.signal);
   return true;
 }

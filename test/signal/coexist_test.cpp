@@ -324,14 +324,15 @@ int take_overflow(Shared& s, int rank) {
   return finish(s) ? 0 : __LINE__;
 }
 
-int small_stack(Shared& s, int rank) {
+int small_stack(Shared& s, int rank, bool early) {
   static char stack[8192];
-  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (!early && (!start(s, rank) || !exchange(rank, 1000, 1))) return __LINE__;
   std::memset(stack, 0x5a, sizeof stack);
   stack_t st = {};
   st.ss_sp = stack;
   st.ss_size = sizeof stack;
   if (sigaltstack(&st, nullptr) != 0) return __LINE__;
+  if (early && !start(s, rank)) return __LINE__;
   for (int i = 0; i < 5; ++i)
     if (!arrives_while_computing(s, rank, 20 + i)) return __LINE__;
   for (const char c : stack)
@@ -441,7 +442,9 @@ START_TEST(signal_of_the_overflow_may_be_taken) {
   run_job(take_overflow);
 }
 END_TEST
-START_TEST(alternate_stack_that_is_too_small_is_not_used) { run_job(small_stack); }
+START_TEST(alternate_stack_that_is_too_small_is_not_used) {
+  for (const bool early : {false, true}) run_job([=](Shared& s, int rank) { return small_stack(s, rank, early); });
+}
 END_TEST
 START_TEST(signals_hit_only_the_thread_that_calls) { run_job(hit_only_the_owner); }
 END_TEST
