@@ -13,6 +13,7 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include "fork_shield.h"
 #include "trace.h"
 
 namespace mplite {
@@ -41,8 +42,11 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   if (options.kind == ControllerKind::kThread) rc = start_thread(error, error_size);
   grace_.set_on(options.grace);
   running_ = rc == 0;
+  if (running_) fork_shield_raise(engine, in_child, this);
   return rc;
 }
+
+void Controller::forget() { g_controller = nullptr; }
 
 int Controller::start_signal(char* error, std::size_t error_size) {
   const int signal = options_.signal;
@@ -55,64 +59,21 @@ int Controller::start_signal(char* error, std::size_t error_size) {
                   signal, strsignal(signal));
     return -EBUSY;
   }
-  owner_ = pthread_self();
   owner_tid_ = static_cast<int>(syscall(SYS_gettid));
   sigemptyset(&set_);
   sigaddset(&set_, signal);
   pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
   g_controller = this;
-  struct sigaction action = {};
-  action.sa_sigaction = on_signal;
-  // ONSTACK: an application that set an alternate stack did so because the normal one may be small.
-  action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-  sigfillset(&action.sa_mask);  // no other handler of the application interrupts ours half-way
-  if (sigaction(signal, &action, &before_) != 0) {
-    const int rc = -errno;
-    std::snprintf(error, error_size, "cannot install a handler for signal %d: %s", signal, strerror(errno));
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+  if (const int rc = install(signal, &before_); rc < 0) {
+    std::snprintf(error, error_size, "cannot install a handler for signal %d: %s", signal, strerror(-rc));
+    give_mask_back(set_);
     return rc;
   }
-  // When the queue of real-time signals is full (RLIMIT_SIGPENDING, shared by all of the user's processes), the kernel sends SIGIO instead, which ends a
-  // process that has no handler for it (fcntl(2), F_SETSIG).
-  struct sigaction overflow = {};
-  sigaction(SIGIO, nullptr, &overflow);
-  overflow_handled_ = signal >= SIGRTMIN && (overflow.sa_flags & SA_SIGINFO) == 0 && overflow.sa_handler == SIG_DFL;
-  if (overflow_handled_) {
-    sigaddset(&set_, SIGIO);
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    sigaction(SIGIO, &action, &overflow_before_);
-  }
+  install_overflow();
   prepare_backstop();
   Hold hold(engine_->gate());
   engine_->set_signal_driven(owner_tid_, signal);
   return 0;
-}
-
-// The backstop needs a signal of its own, as the other one is blocked then: the highest real-time signal that nobody has a handler for.
-void Controller::prepare_backstop() {
-  backstop_signal_ = 0;
-  if (!options_.grace) return;
-  for (int signal = SIGRTMAX; signal > SIGRTMIN; --signal) {
-    struct sigaction current = {};
-    if (signal == options_.signal || sigaction(signal, nullptr, &current) != 0) continue;
-    if ((current.sa_flags & SA_SIGINFO) != 0 || current.sa_handler != SIG_DFL) continue;
-    sigevent event = {};
-    event.sigev_notify = SIGEV_THREAD_ID;
-    event.sigev_signo = signal;
-    event._sigev_un._tid = owner_tid_;
-    if (timer_create(CLOCK_MONOTONIC, &event, &backstop_timer_) != 0) return;
-    struct sigaction action = {};
-    action.sa_sigaction = on_backstop;
-    action.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    sigfillset(&action.sa_mask);
-    sigaction(signal, &action, &backstop_before_);
-    sigset_t own;
-    sigemptyset(&own);
-    sigaddset(&own, signal);
-    pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
-    backstop_signal_ = signal;
-    return;
-  }
 }
 
 int Controller::start_thread(char* error, std::size_t error_size) {
@@ -140,6 +101,7 @@ int Controller::start_thread(char* error, std::size_t error_size) {
 void Controller::stop() {
   if (!running_) return;
   running_ = false;
+  fork_shield_lower(*engine_);
   end_host_work();
   enter_wait();
   if (options_.kind == ControllerKind::kSigio) {
@@ -152,20 +114,10 @@ void Controller::stop() {
     siginfo_t info;
     while (sigtimedwait(&set_, &info, &now) > 0) {
     }
-    sigaction(options_.signal, &before_, nullptr);
-    if (backstop_signal_ != 0) {
-      timer_delete(backstop_timer_);  // takes a pending instance with it, or lets it be delivered: on_backstop does nothing by then
-      sigset_t own;
-      sigemptyset(&own);
-      sigaddset(&own, backstop_signal_);
-      pthread_sigmask(SIG_BLOCK, &own, nullptr);
-      while (sigtimedwait(&own, &info, &now) > 0) {
-      }
-      sigaction(backstop_signal_, &backstop_before_, nullptr);
-      backstop_signal_ = 0;
-    }
-    if (overflow_handled_) sigaction(SIGIO, &overflow_before_, nullptr);
-    pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
+    end_backstop();
+    restore(options_.signal, before_);
+    if (overflow_handled_) restore(SIGIO, overflow_before_);
+    give_mask_back(set_);
     g_controller = nullptr;
   }
   if (options_.kind == ControllerKind::kThread) {
@@ -202,11 +154,11 @@ void Controller::leave_library(int call) {
   if (!running_ || options_.kind == ControllerKind::kSync || armed()) return;
   if (options_.kind == ControllerKind::kThread) {
     if (t_helper) return;  // an MPI call in a callback that the host's progress made
+    const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending();
     {
       Hold hold(engine_->gate());  // the helper may be in set_outstanding()
-      const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending();
       if (!outstanding_ && !always_ && !host) return;
-      if (grace_.leave(call, engine_->net().now_ns())) {
+      if (grace_.leave(call, engine_->net().now_ns()) || host) {
         armed_.store(1);
         trace(TraceEvent::kArm);
         ++engine_->counters().mask_calls;
@@ -215,22 +167,30 @@ void Controller::leave_library(int call) {
         return;
       }
     }
-    // In epoll_wait it sees by itself that it is armed.
-    if (asleep_.load()) futex(&armed_, FUTEX_WAKE, 1);
+    // In epoll_wait it sees by itself that it is armed, with the next event; but the host's work needs none.
+    if (asleep_.load()) {
+      futex(&armed_, FUTEX_WAKE, 1);
+    } else if (host) {
+      const std::uint64_t one = 1;
+      if (write(wake_fd_, &one, sizeof one) < 0) errno = 0;  // it counts to 2^64: somebody has told already
+    }
     return;
   }
-  if (pthread_equal(pthread_self(), owner_) == 0) return;  // only the owner can change its own mask
+  if (!take_over()) return;  // only the owner can change its own mask
   if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
   if (backstop_signal_ != 0 && !grace_.leave(call, engine_->net().now_ns())) {
-    if (!backstop_running_.load(std::memory_order_relaxed)) start_backstop(grace_.backstop_ns());
-    return;
+    if (backstop_running_.load(std::memory_order_relaxed)) return;
+    if (keep_backstop()) return start_backstop(grace_.backstop_ns());
   }
+  if (armed()) return;  // by the backstop, just now
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
+  bool changed;
+  if (!keep_signal(changed)) return;
   const timespec now = {0, 0};
   siginfo_t info;
   ++engine_->counters().mask_calls;
-  const bool taken = sigtimedwait(&set_, &info, &now) > 0;
+  const bool taken = sigtimedwait(&set_, &info, &now) > 0 || changed;
   // Real-time signals queue: each would be a handler entry.
   for (bool more = taken && options_.signal >= SIGRTMIN; more; more = sigtimedwait(&set_, &info, &now) > 0) {
   }
@@ -280,13 +240,17 @@ void Controller::enter_wait() {
   if (options_.kind == ControllerKind::kThread) {
     Hold hold(engine_->gate());
     grace_.came_back(engine_->net().now_ns());
-  } else if (pthread_equal(pthread_self(), owner_) != 0) {
+  } else if (is_owner()) {
     grace_.came_back(engine_->net().now_ns());
   }
   if (!armed()) return;
   if (options_.kind == ControllerKind::kSigio) {
-    if (pthread_equal(pthread_self(), owner_) == 0) return;
-    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    if (!is_owner()) {
+      // Armed in a thread that has ended since, it would stay so, and nobody would get the signals.
+      if (foreign_waits_++ % 256 != 0 || !owner_is_gone()) return;
+    } else {
+      pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+    }
     ++engine_->counters().mask_calls;
   }
   armed_.store(0);
@@ -384,7 +348,12 @@ void Controller::run_in_thread() {
     if (fresh) host_pass();
     fresh = false;
     // Asleep without the gate; level-triggered, so nothing is consumed by looking. The time-out is for deadlines (connecting peers).
-    engine_->net().wait(&event, 1, 500'000'000);
+    const int events = engine_->net().wait(&event, 1, 500'000'000);
+    if (events > 0 && event.token == kWakeToken && !stopping_.load()) {
+      std::uint64_t told;
+      fresh = read(wake_fd_, &told, sizeof told) > 0;
+      continue;
+    }
     if (stopping_.load() || armed_.load() == 0) continue;
     {
       Hold hold(engine_->gate());

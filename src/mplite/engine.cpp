@@ -562,6 +562,15 @@ void Engine::set_signal_driven(int tid, int signo) {
   for (Connection* c = young_head_; c != nullptr; c = c->young_next) net_.set_signal_driven(c->fd, tid, signo);
 }
 
+void Engine::disown() {
+  if (options_.listener >= 0) net_.disown(options_.listener);
+  for (int i = 0; i < options_.size; ++i)
+    if (peers_[i].connection != nullptr) net_.disown(peers_[i].connection->fd);
+  for (const Connection* c = young_head_; c != nullptr; c = c->young_next)
+    if (c->fd >= 0) net_.disown(c->fd);
+  net_.disown(-1);
+}
+
 const char* Engine::describe(int peer, char* text, std::size_t size) const {
   const PeerAddress& a = options_.peers[peer];
   char address[INET6_ADDRSTRLEN] = "?";

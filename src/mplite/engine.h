@@ -157,6 +157,10 @@ class Engine {
 
   // Sockets to watch for signals (the sigio controller): applied to every socket, present and future. tid 0: off.
   void set_signal_driven(int tid, int signo);
+  // The application has taken signal `lost`; `found` (0: none) is used instead. Told to people, once per change.
+  void note_signal_taken(int lost, int found) { notes_.note(NoteCode::kSignalTaken, found, lost); }
+  // In the child of a fork, which was made while the gate was held by its maker: Net::disown for every descriptor.
+  void disown();
 
  private:
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};

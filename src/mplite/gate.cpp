@@ -4,6 +4,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 namespace mplite {
@@ -26,6 +27,13 @@ long futex(std::atomic<int>* word, int op, int value) {
   return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, nullptr, nullptr, 0);
 }
 
+// The child of a fork has called MPI. An error would go to an error handler that ends the whole job, and the parent has done nothing wrong.
+[[noreturn]] void end_child() {
+  constexpr char kText[] = "ch_lite: MPI was called in a child made by fork(), where it must not be; this child ends here, its parent is not concerned\n";
+  if (write(2, kText, sizeof kText - 1) < 0) _exit(1);
+  _exit(1);
+}
+
 }  // namespace
 
 void Gate::enter() {
@@ -39,6 +47,7 @@ void Gate::enter() {
 }
 
 void Gate::enter_slow() {
+  if (state_.load(std::memory_order_relaxed) == kChild) end_child();
   for (int i = 0; i < kSpins; ++i) {
     int open = 0;
     if (state_.compare_exchange_weak(open, 1, std::memory_order_acquire)) return;
@@ -72,12 +81,38 @@ void Gate::leave() {
     }
     // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
     t_depth = 0;
-    if (state_.exchange(0) == 2) futex(&state_, FUTEX_WAKE, 1);
+    if (const int state = state_.exchange(0); state != 1) let_in(state);
     if (pending_.load() == 0) return;
     int open = 0;
     if (!state_.compare_exchange_strong(open, 1)) return;  // the new holder drains
     t_depth = 1;
   }
+}
+
+void Gate::let_in(int state) {
+  if (state == kChild) end_child();
+  futex(&state_, FUTEX_WAKE, 1);
+}
+
+bool Gate::enter_within(int patience_ms) {
+  if (t_depth > 0) return false;
+  for (int i = 0; i < patience_ms * 10; ++i) {
+    int open = 0;
+    if (state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) {
+      t_depth = 1;
+      return true;
+    }
+    const timespec moment = {0, 100'000};
+    nanosleep(&moment, nullptr);
+  }
+  return false;
+}
+
+void Gate::close_in_child(bool taken) {
+  if (taken) t_depth = 0;
+  drain_ = nullptr;
+  pending_.store(0);
+  state_.store(kChild);
 }
 
 }  // namespace mplite

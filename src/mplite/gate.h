@@ -19,11 +19,19 @@ class Gate {
   bool try_enter() MPLITE_SIGNAL_SAFE;
   void leave() MPLITE_SIGNAL_SAFE;
 
+  // Ordinary context, before a fork: takes the gate if it can be had in that time. False: not, or this thread is inside it (a handler of the application forks).
+  bool enter_within(int patience_ms);
+  // In the child of a fork: nobody enters any more. Who tries (MPI is not for such a child), or is inside already and leaves, is told, and that process ends.
+  // `taken`: by enter_within.
+  void close_in_child(bool taken);
+
   bool held() const { return state_.load(std::memory_order_relaxed) != 0; }
 
  private:
+  static constexpr int kChild = 3;
   void enter_slow() MPLITE_SIGNAL_SAFE;
-  std::atomic<int> state_{0};    // 0 open, 1 held, 2 held and somebody sleeps on it
+  void let_in(int state) MPLITE_SIGNAL_SAFE;
+  std::atomic<int> state_{0};    // 0 open, 1 held, 2 held and somebody sleeps on it, 3 closed for good
   std::atomic<int> pending_{0};  // a handler was turned away
   Drain drain_ = nullptr;
   void* drain_arg_ = nullptr;

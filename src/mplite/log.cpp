@@ -2,6 +2,7 @@
 #include "log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -48,6 +49,16 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
     case NoteCode::kSignalQueueFull:
       std::snprintf(text, size, "the queue of pending signals was full; all sockets were looked at instead (see ulimit -i)");
       return;
+    case NoteCode::kSignalTaken: {
+      const char* name = sigdescr_np(error);
+      if (peer > 0)
+        std::snprintf(text, size, "signal %d (%s) was taken by the application after MPI_Init; signal %d (RTMIN+%d) is used from now on. Choose one with LITE_SIGNAL, or LITE_CONTROLLER=thread",
+                      error, name != nullptr ? name : "real-time", peer, peer - SIGRTMIN);
+      else
+        std::snprintf(text, size, "signal %d (%s) was taken by the application after MPI_Init, and no other is free; messages move inside MPI calls only. Choose one with LITE_SIGNAL, or LITE_CONTROLLER=thread",
+                      error, name != nullptr ? name : "real-time");
+      return;
+    }
   }
 }
 

@@ -21,6 +21,7 @@ enum class NoteCode : std::uint8_t {
   kPeerLost,           // peer; error
   kBadFrame,           // peer; nonsense in the stream of a proved peer
   kSignalQueueFull,    // real-time signals overflowed; a full scan was done
+  kSignalTaken,        // error: the signal that the application has taken; peer: the one used instead, 0: none
 };
 
 class NoteLog {

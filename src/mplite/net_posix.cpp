@@ -251,6 +251,13 @@ void PosixNet::random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE {
   }
 }
 
+// An unconnected socket: reads, writes and epoll calls on it fail. Closing alone would leave the number to the next file that the child opens.
+void PosixNet::disown(int fd) {
+  if (fd < 0) fd = epoll_;
+  if (nowhere_ < 0) nowhere_ = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd >= 0 && (nowhere_ < 0 || dup3(nowhere_, fd, O_CLOEXEC) < 0)) ::close(fd);
+}
+
 bool PosixNet::is_silent(int fd, std::int64_t limit_ms) {
   tcp_info info = {};
   socklen_t length = sizeof info;

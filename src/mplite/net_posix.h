@@ -40,6 +40,7 @@ class PosixNet final : public Net {
   int wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE override;
   std::int64_t now_ns() MPLITE_SIGNAL_SAFE override;
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override;
+  void disown(int fd) override;
   void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE override;
 
   static constexpr int kEventsPerWait = 64;
@@ -47,6 +48,7 @@ class PosixNet final : public Net {
 
  private:
   int epoll_ = -1;
+  int nowhere_ = -1;  // in a child only
   std::atomic<bool> pwait2_missing_{false};  // the helper thread waits outside the gate, hence atomic
 };
 

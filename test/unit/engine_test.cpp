@@ -495,6 +495,70 @@ START_TEST(stranger_that_says_nothing_is_dropped_after_its_time) {
 }
 END_TEST
 
+START_TEST(parked_connection_that_breaks_is_not_reported_again_and_again) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(500);
+  taker.verdict = Verdict::kPark;
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  Losses losses;
+  losses.install(r.engine(1));
+  const auto data = bytes_of(500, 6);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  r.turn(20);
+  ck_assert_uint_eq(r.engine(1).counters().parked, 1);
+  r.world.cut(0, 1);
+  for (int i = 0; i < 20; ++i) {
+    r.world.skip(100'000);
+    Hold hold(r.engine(1).gate());
+    ck_assert_int_eq(r.engine(1).poll_all(), 0);  // an event would end every sleep at once, and the connection would still not be read
+  }
+  ck_assert_int_eq(losses.count, 0);
+  taker.verdict = Verdict::kTake;
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).unpark(0);
+  }
+  ck_assert(r.until([&] { return losses.count == 1; }));  // and when it is read again the loss is seen
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal) {
+  // By hand, as rank 1 would: the proof comes after epoll was asked and before the clock is looked at; another stranger makes the event.
+  SimRanks r;
+  const EngineOptions options;  // their secret is that of the simulated ranks
+  const HelloContext own = {1, 2, options.secret};
+  std::uint8_t nonce[kNonceBytes] = {1, 2, 3};
+  const Hello hello = hello_start(own, 0, nonce);
+  const int fd = r.world.stranger_connect(0);
+  r.world.stranger_write(fd, &hello, sizeof hello);
+  r.turn(20);
+  Hello challenge = {}, proof = {};
+  ck_assert_uint_eq(r.world.stranger_read(fd, &challenge, sizeof challenge), sizeof challenge);
+  ck_assert(hello_prove(own, hello, challenge, proof) == HelloFault::kNone);
+  r.world.pass(11'000'000'000);
+  r.world.stranger_connect(0);
+  r.world.skip(1'000'000);
+  int visits = 0;
+  r.world.boundary = [&](int host) {
+    if (host == 0 && ++visits == 2) r.world.stranger_write(fd, &proof, sizeof proof);  // the end of the first call, which is wait()
+  };
+  {
+    Hold hold(r.engine(0).gate());
+    ck_assert_int_eq(r.engine(0).poll_all(), 1);
+  }
+  r.world.boundary = nullptr;
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+  Hello acceptance = {};
+  ck_assert_uint_eq(r.world.stranger_read(fd, &acceptance, sizeof acceptance), sizeof acceptance);
+  ck_assert(hello_done(own, proof, acceptance) == HelloFault::kNone);
+}
+END_TEST
+
 START_TEST(end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary) {
   for (int quiet = 0; quiet < 2; ++quiet) {
     SimRanks r;
@@ -743,5 +807,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, handler_stops_at_its_budget_and_says_that_there_is_more,
-                              idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones});
+                              idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
+                              parked_connection_that_breaks_is_not_reported_again_and_again,
+                              proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
 }

@@ -2,6 +2,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -219,9 +220,66 @@ START_TEST(holder_in_another_thread_drains) {
 }
 END_TEST
 
+START_TEST(patience_before_a_fork_ends) {
+  Shared s;
+  g_gate = &s.gate;
+  static std::atomic<int> stage;
+  stage = 0;
+  pthread_t other;
+  ck_assert(s.gate.enter_within(1));
+  ck_assert(!s.gate.enter_within(1));  // inside already: what it guards may be half done
+  s.gate.leave();
+  ck_assert_int_eq(pthread_create(
+                       &other, nullptr,
+                       [](void* arg) -> void* {
+                         auto* shared = static_cast<Shared*>(arg);
+                         Hold hold(shared->gate);
+                         stage = 1;
+                         while (stage < 2) usleep(100);
+                         return nullptr;
+                       },
+                       &s),
+                   0);
+  while (stage < 1) usleep(100);
+  ck_assert(!s.gate.enter_within(20));
+  stage = 2;
+  ck_assert(s.gate.enter_within(10'000));
+  pthread_join(other, nullptr);
+  s.gate.leave();
+  ck_assert(!s.gate.held());
+}
+END_TEST
+
+// What a forked process finds: nobody gets in, not even who was inside; a handler is turned away and nothing else.
+START_TEST(gate_of_a_child_stays_closed) {
+  for (int inside = 0; inside < 3; ++inside) {
+    const pid_t child = fork();
+    if (child == 0) {
+      close(2);
+      Shared s;
+      if (inside == 1 && !s.gate.enter_within(1)) _exit(2);
+      if (inside == 2) s.gate.enter();
+      s.gate.set_drain([](void*) { _exit(3); }, nullptr);
+      s.gate.close_in_child(inside == 1);
+      if (s.gate.try_enter()) _exit(4);
+      if (inside == 2)
+        s.gate.leave();
+      else
+        s.gate.enter();
+      _exit(5);
+    }
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFEXITED(status));
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+  }
+}
+END_TEST
+
 int main() {
   return run_tests("gate", {hold_nests_within_a_thread, handler_enters_an_open_gate, handler_may_hold_again_inside,
                             handler_turned_away_leaves_its_work_to_the_holder, only_the_outermost_leave_drains,
                             handler_that_comes_while_draining_is_drained_as_well, threads_exclude_each_other,
-                            signals_at_random_points_never_see_the_gate_half_closed, holder_in_another_thread_drains});
+                            signals_at_random_points_never_see_the_gate_half_closed, holder_in_another_thread_drains,
+                            patience_before_a_fork_ends, gate_of_a_child_stays_closed});
 }

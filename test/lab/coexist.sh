@@ -1,0 +1,62 @@
+# hosts: 2
+# Living together (docs/coexistence.md): children, handlers, threads, little stacks, a debugger, and which system calls a message interrupts.
+. "$(dirname "$0")/lab.sh"
+
+fine() { [ "$code" = 0 ] && grep -qE "^$1: [0-9]+ checks, 0 failed" "$out"; }
+
+for what in steady children serialized init_thread alternate_stack handler_after; do
+  LITE_STATS=1 job 60 2 "$programs/coexist" "$what"
+  fine coexist
+  result $? "$what: the job goes on and its data is right" "$out"
+  if [ "$controller" = sigio ] && [ "$what" != init_thread ]; then
+    [ "$(stat_of "$out" 0 signals)" -gt 0 ] 2>/dev/null
+    result $? "$what: signals were there" "$out"
+  fi
+  if [ "$what" = handler_after ]; then
+    lines=$(grep -c 'taken by the application.*LITE_SIGNAL.*LITE_CONTROLLER=thread' "$out" || true)
+    want=0
+    [ "$controller" != sigio ] || want=2
+    [ "$lines" = "$want" ]
+    result $? "handler_after: said once per rank, and only where it concerns ($lines lines)" "$out"
+  fi
+done
+
+job 30 2 "$programs/coexist" handler_before
+if [ "$controller" = sigio ]; then
+  ! hung && [ "$code" != 0 ] && grep -q 'has a handler of the application already.*LITE_SIGNAL=.*LITE_CONTROLLER=thread' "$out"
+  result $? "a handler installed before MPI_Init is an error that names the knobs" "$out"
+  LITE_SIGNAL=RTMIN+2 job 60 2 "$programs/coexist" handler_before
+  fine coexist
+  result $? "with another LITE_SIGNAL the same program runs" "$out"
+else
+  fine coexist
+  result $? "a handler installed before MPI_Init is nobody's business" "$out"
+fi
+
+# What a program started by system() inherits: with sigio the mask as it is at that moment.
+job 60 2 "$programs/coexist" mask
+want=no
+[ "$controller" != sigio ] || want=yes
+fine coexist && grep -q "^mask rank=0 idle blocked=$want$" "$out" && grep -q '^mask rank=0 outstanding blocked=no$' "$out"
+result $? "a program started by system() finds the signal blocked when nothing is outstanding: $want; otherwise: no" "$out"
+
+job 120 2 "$programs/interrupted"
+fine interrupted
+result $? "messages arrive while their receiver sleeps in system calls" "$out"
+is() { # CALL RESULT
+  grep -q "^interrupted call=$1 result=$2 " "$out"
+  result $? "$controller, $1: $2" "$out"
+}
+early=restarted
+[ "$controller" != sigio ] || early=EINTR
+for call in nanosleep clock_nanosleep usleep sleep poll ppoll select pselect epoll_wait sigtimedwait semtimedop sem_timedwait msgrcv recv_timeout; do is "$call" "$early"; done
+for call in read_pipe recv waitpid sem_wait cond_timedwait; do is "$call" restarted; done
+
+if command -v gdb >/dev/null; then
+  job 120 2 gdb -batch -nx -ex 'handle SIGIO nostop noprint pass' -ex run --args "$programs/coexist" steady
+  grep -qE '^coexist: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'exited normally' "$out")" = 2 ]
+  result $? "under gdb with 'handle SIGIO nostop noprint pass' the job ends as ever" "$out"
+else
+  result 0 "under gdb the job ends as ever # SKIP gdb is not installed"
+fi
+plan

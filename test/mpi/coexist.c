@@ -1,0 +1,159 @@
+/* An MPI program with a life of its own: coexist CASE, 2 ranks, both do the same while messages fly between them.
+ *   handler_before   a handler for SIGIO was installed before MPI_Init, which has to say so
+ *   handler_after    one is installed after MPI_Init: both it and the messages work
+ *   children         fork and exit, fork and exec, system(), posix_spawn, a child that closes everything
+ *   mask             prints whether a program started by system() finds SIGIO blocked, with nothing outstanding and while something is
+ *   serialized       MPI_THREAD_SERIALIZED: a second thread makes MPI calls, in turns with the first
+ *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in another)
+ *   alternate_stack  a crash handler's alternate stack of 8 KB
+ *   steady           nothing special: for a debugger */
+#include "mpi_test.h"
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/wait.h>
+
+extern char **environ;
+
+enum { BYTES = 1 << 20 };
+static unsigned char out[BYTES], in[BYTES];
+static volatile sig_atomic_t own_signals;
+
+static void on_own(int signal)
+{
+    (void) signal;
+    own_signals++;
+}
+
+/* Both ways at once, `meanwhile` outside of MPI with the messages on their way. */
+static void exchange(unsigned turn, void (*meanwhile) (unsigned turn))
+{
+    MPI_Request requests[2];
+    const size_t bytes = turn % 3 == 0 ? BYTES : turn % 3 == 1 ? 20000 : 10;
+    pattern_fill(out, bytes, turn + (unsigned) my_rank);
+    memset(in, 0, bytes);
+    MPI_Irecv(in, (int) bytes, MPI_BYTE, 1 - my_rank, 1, MPI_COMM_WORLD, &requests[0]);
+    MPI_Isend(out, (int) bytes, MPI_BYTE, 1 - my_rank, 1, MPI_COMM_WORLD, &requests[1]);
+    if (meanwhile)
+        meanwhile(turn);
+    MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+    CHECK(pattern_wrong(in, bytes, turn + (unsigned) (1 - my_rank)) < 0, "turn %u", turn);
+}
+
+static void compute_a_little(unsigned turn)
+{
+    (void) turn;
+    CHECK(compute(0.002) > 0, "no work");
+}
+
+static void make_child(unsigned turn)
+{
+    char *truth[] = { "true", NULL };
+    int status = -1;
+    pid_t child;
+    switch (turn % 6) {
+        case 0:
+            CHECK(system("true") == 0, "system");
+            return;
+        case 1:
+            CHECK(posix_spawnp(&child, "true", NULL, NULL, truth, environ) == 0, "posix_spawnp");
+            break;
+        default:
+            child = fork();
+            if (child == 0) {
+                if (turn % 6 == 2)
+                    exit(0);    /* by way of everybody's atexit handlers */
+                if (turn % 6 == 3)
+                    execvp("true", truth);
+                if (turn % 6 == 4)
+                    for (int fd = 3; fd < 1000; fd++)
+                        close(fd);
+                _exit(turn % 6 != 5 || compute(0.005) > 0 ? 0 : 1);
+            }
+    }
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "child of kind %u: status %d", turn % 6, status);
+}
+
+static void tell_mask(const char *when)
+{
+    char command[300];
+    snprintf(command, sizeof command,
+             "sed -n 's/^SigBlk:[^0-9a-f]*//p' /proc/self/status | awk '{ print \"mask rank=%d %s blocked=\" (substr($0, 9, 1) ~ /[13579bdf]/ ? \"yes\" : \"no\") }'", my_rank, when);
+    fflush(stdout);
+    CHECK(system(command) == 0, "system");
+}
+static void tell_mask_outstanding(unsigned turn)
+{
+    (void) turn;
+    tell_mask("outstanding");
+}
+
+static void *exchange_in_thread(void *turn)
+{
+    exchange(*(unsigned *) turn, compute_a_little);
+    return NULL;
+}
+static void *init_in_thread(void *arguments)
+{
+    (void) arguments;
+    int provided;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &provided);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    exchange(0, compute_a_little);
+    return NULL;
+}
+static void in_thread(void *(*what) (void *), void *arg)
+{
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, what, arg) == 0, "pthread_create");
+    pthread_join(thread, NULL);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "steady";
+    const unsigned turns = 60;
+    struct sigaction own = { .sa_handler = on_own, .sa_flags = SA_RESTART };
+    int provided;
+
+    if (strcmp(what, "handler_before") == 0)
+        sigaction(SIGIO, &own, NULL);
+    if (strcmp(what, "init_thread") == 0) {
+        in_thread(init_in_thread, NULL);
+    } else {
+        MPI_Init_thread(&argc, &argv, MPI_THREAD_SERIALIZED, &provided);
+        MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+        MPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    }
+    if (ranks != 2)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+
+    if (strcmp(what, "handler_after") == 0) {
+        exchange(0, NULL);
+        sigaction(SIGIO, &own, NULL);
+    } else if (strcmp(what, "alternate_stack") == 0) {
+        static char stack[8192];
+        const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+        CHECK(sigaltstack(&alternate, NULL) == 0, "sigaltstack");
+    } else if (strcmp(what, "mask") == 0) {
+        exchange(0, NULL);
+        MPI_Barrier(MPI_COMM_WORLD);
+        tell_mask("idle");
+        exchange(0, tell_mask_outstanding);
+    }
+    for (unsigned turn = 0; turn < turns; turn++) {
+        if (strcmp(what, "serialized") == 0 && turn % 3 != 0)
+            in_thread(exchange_in_thread, &turn);
+        else
+            exchange(turn, strcmp(what, "children") == 0 ? make_child : compute_a_little);
+    }
+    if (strcmp(what, "handler_after") == 0) {
+        CHECK(own_signals <= 1, "%d signals that were not its own", (int) own_signals);
+        own_signals = 0;
+        raise(SIGIO);
+        CHECK(own_signals == 1, "its own signal came %d times", (int) own_signals);
+    }
+    return finish("coexist");
+}

@@ -1,0 +1,475 @@
+// The library in a process that has a life of its own: it forks and executes, takes our signal, has threads and little stacks. (MPI programs: test/lab/coexist.sh.)
+// Rank 0 does what is to be shown; rank 1 is its partner.
+#include <fcntl.h>
+#include <pthread.h>
+#include <spawn.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <functional>
+#include <string>
+
+#include "run_tests.h"
+#include "two_ranks.h"
+
+extern char** environ;
+
+using namespace two_ranks;
+
+namespace {
+
+constexpr std::size_t kBulkBytes = 4'000'000;
+using Play = std::function<int(Shared&, int rank)>;  // 0, or the line that found it wrong
+
+void run_job(const Play& play) {
+  Shared* s = make_shared();
+  ck_assert_ptr_nonnull(s);
+  pid_t children[2];
+  for (int i = 0; i < 2; ++i) {
+    children[i] = fork();
+    if (children[i] != 0) continue;
+    const int line = play(*s, i);
+    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
+    _exit(line == 0 ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+}
+
+// Both ranks exchange `bytes`; the data is looked at.
+bool exchange(int rank, std::size_t bytes, unsigned salt, const std::function<void()>& meanwhile = {}) {
+  std::vector<std::uint8_t> out(bytes), in(bytes, 0);
+  fill(out, salt + static_cast<unsigned>(rank));
+  Done sent, got;
+  if (!receive(in.data(), bytes, 1 - rank, 7, got) || !send(out.data(), bytes, 1 - rank, 7, sent)) return false;
+  lite_host_exit();
+  if (meanwhile) meanwhile();
+  return wait_for(got) && wait_for(sent) && holds(in, salt + static_cast<unsigned>(1 - rank));
+}
+
+// Rank 0 posts a receive, leaves the library and computes; whether the message, which is sent only then, is there before the next call.
+bool arrives_while_computing(Shared& s, int rank, int step) {
+  std::vector<std::uint8_t> data(kBulkBytes, 0);
+  Done done;
+  if (rank == 1) {
+    fill(data, 5);
+    return barrier(s, step) && send(data.data(), data.size(), 0, 9, done) && wait_for(done);
+  }
+  if (!receive(data.data(), data.size(), 1, 9, done)) return false;
+  lite_host_exit();
+  std::vector<std::uint8_t> wanted(kBulkBytes);
+  fill(wanted, 5);
+  barrier(s, step);
+  const double end = now_s() + 5;
+  const volatile std::uint8_t* seen = data.data();
+  bool there = false;
+  while (!there && now_s() < end) {
+    there = true;
+    for (std::size_t i = kBulkBytes - 50; i < kBulkBytes; ++i) there = there && seen[i] == wanted[i];
+  }
+  return wait_for(done) && data == wanted && there;
+}
+
+bool is_blocked(int signal) {
+  sigset_t now;
+  pthread_sigmask(SIG_BLOCK, nullptr, &now);
+  return sigismember(&now, signal) == 1;
+}
+bool is_default(int signal) {
+  struct sigaction now = {};
+  sigaction(signal, nullptr, &now);
+  return (now.sa_flags & SA_SIGINFO) == 0 && now.sa_handler == SIG_DFL;
+}
+int exit_code_of(pid_t child) {
+  int status = -1;
+  if (waitpid(child, &status, 0) != child) return -1;
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
+}
+
+// stderr into a file from here on.
+struct Overheard {
+  char name[64] = "/tmp/coexist_test.XXXXXX";
+  int fd, before;
+  Overheard() : fd(mkstemp(name)), before(dup(2)) {
+    unlink(name);
+    dup2(fd, 2);
+  }
+  ~Overheard() {
+    dup2(before, 2);
+    close(before);
+    const std::string said = text();
+    if (write(2, said.data(), said.size()) < 0) errno = 0;
+    close(fd);
+  }
+  std::string text() const {
+    char buffer[8192];
+    const ssize_t n = pread(fd, buffer, sizeof buffer, 0);
+    return {buffer, n > 0 ? static_cast<std::size_t>(n) : 0};
+  }
+};
+int times(const std::string& text, const char* word) {
+  int n = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++n;
+  return n;
+}
+
+std::atomic<int> g_own_signals{0};
+void own_handler(int) { ++g_own_signals; }
+
+bool thread_does(const std::function<bool()>& what) {
+  struct Job {
+    const std::function<bool()>* what;
+    bool good;
+  } job = {&what, false};
+  pthread_t thread;
+  const auto run = [](void* arg) -> void* {
+    auto* j = static_cast<Job*>(arg);
+    j->good = (*j->what)();
+    return nullptr;
+  };
+  if (pthread_create(&thread, nullptr, run, &job) != 0) return false;
+  pthread_join(thread, nullptr);
+  usleep(20'000);  // a thread is joined a moment before the kernel has forgotten it
+  return job.good;
+}
+
+// ---- fork and exec ----
+
+int inherit(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  for (int armed = 0; armed < 2; ++armed) {
+    char word = 0;
+    Done got;
+    if (rank == 0) {
+      if (armed) {
+        if (!receive(&word, 1, 1, 8, got)) return __LINE__;
+        lite_host_exit();
+      }
+      if (is_blocked(SIGIO) != (armed == 0)) return __LINE__;  // the parent is in the state that is meant
+      const pid_t child = fork();
+      if (child == 0) _exit(is_blocked(SIGIO) ? 2 : !is_default(SIGIO) ? 3 : lite_hot.want_arm != 0 ? 4 : 0);
+      if (exit_code_of(child) != 0) return __LINE__;
+      if (is_blocked(SIGIO) != (armed == 0) || is_default(SIGIO)) return __LINE__;  // nothing has changed here
+    }
+    if (!barrier(s, 20 + armed)) return __LINE__;
+    Done sent;
+    if (armed && rank == 1 && (!send(&word, 1, 0, 8, sent) || !wait_for(sent))) return __LINE__;
+    if (armed && rank == 0 && !wait_for(got)) return __LINE__;
+  }
+  return exchange(rank, 100'000, 2) && finish(s) ? 0 : __LINE__;
+}
+
+int call_in_child(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  for (int i = 0; i < 3 && rank == 0; ++i) {
+    Overheard heard;
+    const pid_t child = fork();
+    if (child == 0) {
+      lite_host_exit();
+      char word = 0;
+      Done done;
+      if (i == 0) lite_progress();
+      if (i == 1) send(&word, 1, 1, 99, done);
+      if (i == 2) lite_finalize_flush();
+      _exit(0);
+    }
+    if (exit_code_of(child) != 1) return __LINE__;
+    if (times(heard.text(), "child made by fork()") != 1) return __LINE__;
+  }
+  return exchange(rank, 1'000'000, 2) && arrives_while_computing(s, rank, 20) && finish(s) ? 0 : __LINE__;
+}
+
+// Each kind of child that there is, while messages are in flight.
+void make_child(int kind) {
+  static char* const truth[] = {const_cast<char*>("true"), nullptr};
+  pid_t child = -1;
+  if (kind == 5) {
+    if (posix_spawnp(&child, "true", nullptr, nullptr, truth, environ) != 0) child = -1;
+  } else if (kind == 6) {
+    if (system("true") != 0) _exit(1);
+    return;
+  } else {
+    child = fork();
+  }
+  if (child == 0) {
+    if (kind == 1) exit(0);
+    if (kind == 2) execvp("true", truth), _exit(1);
+    if (kind == 3)
+      for (int fd = 3; fd < 200; ++fd) close(fd);
+    if (kind == 4) {  // what was open is gone, and its numbers are used again
+      for (int fd = 3; fd < 200; ++fd) close(fd);
+      for (int i = 0; i < 20; ++i)
+        if (open("/dev/null", O_RDWR) < 0) _exit(1);
+      const double end = now_s() + 0.02;
+      while (now_s() < end) raise(SIGURG);
+    }
+    _exit(0);
+  }
+  if (exit_code_of(child) != 0) std::fprintf(stderr, "child of kind %d fails\n", kind), _exit(1);
+}
+
+int children_in_traffic(Shared& s, int rank) {
+  if (!start(s, rank)) return __LINE__;
+  for (unsigned i = 0; i < 70; ++i) {
+    const std::size_t bytes = i % 3 == 0 ? 2'000'000 : i % 3 == 1 ? 50'000 : 100;
+    if (!exchange(rank, bytes, i, [&] { if (rank == 0 || i % 4 == 0) make_child(static_cast<int>(i % 7)); })) return __LINE__;
+  }
+  const bool own = std::getenv("LITE_CONTROLLER") == nullptr || std::strcmp(std::getenv("LITE_CONTROLLER"), "sync") != 0;
+  if (own && !arrives_while_computing(s, rank, 20)) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+int outlived(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (rank == 1) {
+    const pid_t child = fork();
+    if (child == 0) {
+      sleep(25);
+      _exit(0);
+    }
+    s.word[0] = child;
+    barrier(s, 20);
+    _exit(0);
+  }
+  char word;
+  Done never;
+  if (!receive(&word, 1, 1, 8, never) || !barrier(s, 20)) return __LINE__;
+  const double end = now_s() + 10;
+  while (!never.done && now_s() < end)
+    if (!look()) break;
+  kill(s.word[0], SIGKILL);
+  if (!never.done || never.status.error != LITE_ERR_PEER_LOST) return __LINE__;
+  lite_finalize_quiesce();
+  lite_finalize_close();
+  return 0;
+}
+
+// The descriptors above 2 that a program executed from here finds, sockets and such.
+int descriptors_of_an_executed_program() {
+  FILE* pipe = popen("for f in /proc/$$/fd/*; do [ ${f##*/} -le 2 ] || readlink $f; done | grep -c -e '^socket:' -e '^anon_inode:'", "r");
+  int count = -1;
+  if (pipe == nullptr) return -1;
+  if (fscanf(pipe, "%d", &count) != 1) count = -1;
+  pclose(pipe);
+  return count;
+}
+
+int leak_nothing(Shared& s, int rank) {
+  const int before = descriptors_of_an_executed_program();
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  const int after = descriptors_of_an_executed_program();
+  if (before < 0 || after != before) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+// ---- the signal ----
+
+// `taken`: what the application does with it after the start.
+int take_signal(Shared& s, int rank, int signal, void (*handler)(int)) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  Overheard heard;
+  if (rank == 0) {
+    struct sigaction action = {};
+    action.sa_handler = handler;
+    sigaction(signal, &action, nullptr);
+  }
+  if (!arrives_while_computing(s, rank, 20)) return __LINE__;
+  if (!arrives_while_computing(s, rank, 21)) return __LINE__;
+  if (rank == 0) {
+    // At most what was pending when it changed hands came to the application; from now on exactly its own comes.
+    if (g_own_signals > 1) return __LINE__;
+    g_own_signals = 0;
+    if (handler == own_handler && (raise(signal) != 0 || g_own_signals != 1)) return __LINE__;
+  }
+  if (!exchange(rank, 1'000'000, 3) || !finish(s)) return __LINE__;
+  if (rank == 1) return 0;
+  const std::string said = heard.text();
+  if (times(said, "taken by the application") != 1 || times(said, "LITE_SIGNAL") != 1 || times(said, "LITE_CONTROLLER=thread") != 1) return __LINE__;
+  struct sigaction now = {};
+  sigaction(signal, nullptr, &now);
+  if (now.sa_handler != handler || is_blocked(signal)) return __LINE__;  // it keeps it
+  for (int other = SIGRTMIN; other <= SIGRTMAX; ++other)
+    if (other != signal && (!is_default(other) || is_blocked(other))) return __LINE__;
+  return 0;
+}
+
+int take_all_signals(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  Overheard heard;
+  if (rank == 0) {
+    signal(SIGIO, own_handler);
+    for (int other = SIGRTMIN; other <= SIGRTMAX; ++other) signal(other, own_handler);
+  }
+  for (unsigned i = 0; i < 10; ++i)
+    if (!exchange(rank, 1'000'000, i, [] { usleep(1000); })) return __LINE__;
+  if (!finish(s)) return __LINE__;
+  return rank == 1 || times(heard.text(), "inside MPI calls only") == 1 ? 0 : __LINE__;
+}
+
+// With a real-time signal the library uses SIGIO for the overflow; the application may take that, too.
+int take_overflow(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (rank == 0) signal(SIGIO, own_handler);
+  if (!arrives_while_computing(s, rank, 20) || !barrier(s, 21)) return __LINE__;
+  if (rank == 1) usleep(50'000);  // rank 0 waits for this one, with the signal blocked
+  if (!exchange(rank, 8, 2)) return __LINE__;
+  if (rank == 0) {
+    if (!is_blocked(SIGRTMIN + 1) || is_blocked(SIGIO)) return __LINE__;  // ours is, as nothing is outstanding, and theirs is not
+    if (g_own_signals != 0 || raise(SIGIO) != 0 || g_own_signals != 1) return __LINE__;
+    if (is_default(SIGRTMIN + 1)) return __LINE__;  // nothing to change there
+  }
+  return finish(s) ? 0 : __LINE__;
+}
+
+int small_stack(Shared& s, int rank, bool early) {
+  static char stack[8192];
+  if (!early && (!start(s, rank) || !exchange(rank, 1000, 1))) return __LINE__;
+  std::memset(stack, 0x5a, sizeof stack);
+  stack_t st = {};
+  st.ss_sp = stack;
+  st.ss_size = sizeof stack;
+  if (sigaltstack(&st, nullptr) != 0) return __LINE__;
+  if (early && !start(s, rank)) return __LINE__;
+  for (int i = 0; i < 5; ++i)
+    if (!arrives_while_computing(s, rank, 20 + i)) return __LINE__;
+  for (const char c : stack)
+    if (c != 0x5a) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+// ---- threads ----
+
+std::atomic<bool> g_threads_end{false};
+std::atomic<int> g_interrupted{0};
+
+void* sleeper(void*) {
+  sigset_t none;
+  sigemptyset(&none);
+  pthread_sigmask(SIG_SETMASK, &none, nullptr);
+  while (!g_threads_end) {
+    const timespec moment = {0, 5'000'000};
+    if (nanosleep(&moment, nullptr) != 0) ++g_interrupted;
+  }
+  return nullptr;
+}
+
+int hit_only_the_owner(Shared& s, int rank) {
+  pthread_t before, after;
+  if (pthread_create(&before, nullptr, sleeper, nullptr) != 0) return __LINE__;
+  if (!start(s, rank)) return __LINE__;
+  if (pthread_create(&after, nullptr, sleeper, nullptr) != 0) return __LINE__;
+  for (unsigned i = 0; i < 10; ++i)
+    if (!exchange(rank, 1'000'000, i, [] { usleep(2000); }) || !arrives_while_computing(s, rank, 20 + static_cast<int>(i))) return __LINE__;
+  g_threads_end = true;
+  pthread_join(before, nullptr);
+  pthread_join(after, nullptr);
+  return g_interrupted == 0 && finish(s) ? 0 : __LINE__;
+}
+
+int call_from_others(Shared& s, int rank) {
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (!thread_does([&] { return exchange(rank, 1'000'000, 2) && arrives_while_computing(s, rank, 20); })) return __LINE__;
+  if (!exchange(rank, 1'000'000, 3) || !arrives_while_computing(s, rank, 21)) return __LINE__;
+  // In turns: the next one takes what the last one began.
+  for (unsigned i = 0; i < 10; ++i) {
+    if (!thread_does([&] { return exchange(rank, 300'000, i); }) || !exchange(rank, 300'000, i)) return __LINE__;
+  }
+  return finish(s) ? 0 : __LINE__;
+}
+
+int owner_ends(Shared& s, int rank, bool armed, bool multiple) {
+  char word = 0;
+  Done got, sent;
+  if (!thread_does([&] {
+        if (!start(s, rank) || !exchange(rank, 1000, 1)) return false;
+        if (multiple) lite_set_thread_multiple(1);
+        if (armed && !receive(&word, 1, 1 - rank, 8, got)) return false;
+        if (armed) lite_host_exit();
+        return true;
+      }))
+    return __LINE__;
+  if (!exchange(rank, 1'000'000, 2)) return __LINE__;
+  if (armed && (!send(&word, 1, 1 - rank, 8, sent) || !wait_for(got) || !wait_for(sent))) return __LINE__;
+  // A long wait of somebody else, then somebody else is who computes.
+  if (!barrier(s, 19)) return __LINE__;
+  if (rank == 1) usleep(200'000);
+  if (!exchange(rank, 1'000'000, 3)) return __LINE__;
+  return arrives_while_computing(s, rank, 20) && finish(s) ? 0 : __LINE__;
+}
+
+}  // namespace
+
+START_TEST(child_of_fork_has_the_applications_mask_and_handler) { run_job(inherit); }
+END_TEST
+START_TEST(child_that_calls_the_library_is_told_and_ends_and_the_job_goes_on) { run_job(call_in_child); }
+END_TEST
+START_TEST(children_of_every_kind_in_the_middle_of_traffic_change_nothing) { run_job(children_in_traffic); }
+END_TEST
+START_TEST(children_change_nothing_for_the_helper_thread) {
+  setenv("LITE_CONTROLLER", "thread", 1);
+  run_job(children_in_traffic);
+}
+END_TEST
+START_TEST(children_change_nothing_without_a_controller) {
+  setenv("LITE_CONTROLLER", "sync", 1);
+  run_job(children_in_traffic);
+}
+END_TEST
+START_TEST(child_that_outlives_a_rank_does_not_hide_its_death) { run_job(outlived); }
+END_TEST
+START_TEST(executed_program_inherits_no_descriptor) { run_job(leak_nothing); }
+END_TEST
+START_TEST(handler_installed_after_the_start_gets_the_signal_and_another_takes_over) {
+  run_job([](Shared& s, int rank) { return take_signal(s, rank, SIGIO, own_handler); });
+}
+END_TEST
+START_TEST(signal_set_back_to_its_default_does_not_end_the_process) {
+  run_job([](Shared& s, int rank) { return take_signal(s, rank, SIGIO, SIG_DFL); });
+}
+END_TEST
+START_TEST(chosen_signal_may_be_taken_too) {
+  setenv("LITE_SIGNAL", "SIGUSR2", 1);
+  run_job([](Shared& s, int rank) { return take_signal(s, rank, SIGUSR2, own_handler); });
+}
+END_TEST
+START_TEST(without_a_free_signal_messages_move_in_calls) { run_job(take_all_signals); }
+END_TEST
+START_TEST(signal_of_the_overflow_may_be_taken) {
+  setenv("LITE_SIGNAL", "RTMIN+1", 1);
+  run_job(take_overflow);
+}
+END_TEST
+START_TEST(alternate_stack_that_is_too_small_is_not_used) {
+  for (const bool early : {false, true}) run_job([=](Shared& s, int rank) { return small_stack(s, rank, early); });
+}
+END_TEST
+START_TEST(signals_hit_only_the_thread_that_calls) { run_job(hit_only_the_owner); }
+END_TEST
+START_TEST(thread_that_calls_becomes_the_owner) { run_job(call_from_others); }
+END_TEST
+START_TEST(owner_that_ends_is_replaced) {
+  run_job([](Shared& s, int rank) { return owner_ends(s, rank, false, false); });
+}
+END_TEST
+START_TEST(owner_that_ends_armed_is_replaced) {
+  run_job([](Shared& s, int rank) { return owner_ends(s, rank, true, false); });
+}
+END_TEST
+START_TEST(owner_that_ends_is_replaced_with_several_threads) {
+  run_job([](Shared& s, int rank) { return owner_ends(s, rank, true, true); });
+}
+END_TEST
+
+int main() {
+  return run_tests("coexist", {child_of_fork_has_the_applications_mask_and_handler, child_that_calls_the_library_is_told_and_ends_and_the_job_goes_on,
+                               children_of_every_kind_in_the_middle_of_traffic_change_nothing, children_change_nothing_for_the_helper_thread,
+                               children_change_nothing_without_a_controller, child_that_outlives_a_rank_does_not_hide_its_death,
+                               executed_program_inherits_no_descriptor, handler_installed_after_the_start_gets_the_signal_and_another_takes_over,
+                               signal_set_back_to_its_default_does_not_end_the_process, chosen_signal_may_be_taken_too, without_a_free_signal_messages_move_in_calls, signal_of_the_overflow_may_be_taken,
+                               alternate_stack_that_is_too_small_is_not_used, signals_hit_only_the_thread_that_calls, thread_that_calls_becomes_the_owner,
+                               owner_that_ends_is_replaced, owner_that_ends_armed_is_replaced, owner_that_ends_is_replaced_with_several_threads},
+                   60);
+}

@@ -1,0 +1,90 @@
+// boot.cpp in a real process: what it tells before the host hears of a loss. (Its start and end are exercised by test/signal.)
+#include <dlfcn.h>
+
+#include "../signal/two_ranks.h"
+#include "run_tests.h"
+
+using namespace two_ranks;
+
+namespace {
+
+// In the order in which boot.cpp did it.
+struct Told {
+  int lines = 0;            // on stderr that name the loss
+  long slept_after_ms = 0;  // asked of nanosleep since the line
+  char line[1024] = "";
+};
+Told g_told;
+
+}  // namespace
+
+// Interposed: the library under test is linked statically, so its calls come here.
+extern "C" ssize_t write(int fd, const void* data, size_t bytes) {
+  static const auto real = reinterpret_cast<ssize_t (*)(int, const void*, size_t)>(dlsym(RTLD_NEXT, "write"));
+  const auto* text = static_cast<const char*>(data);
+  if (fd == 2 && bytes < sizeof g_told.line && memmem(text, bytes, "ch_lite: rank 0 lost rank 1", 27) != nullptr) {
+    ++g_told.lines;
+    std::memcpy(g_told.line, text, bytes);
+  }
+  return real(fd, data, bytes);
+}
+extern "C" int nanosleep(const timespec* wanted, timespec* left) {
+  static const auto real = reinterpret_cast<int (*)(const timespec*, timespec*)>(dlsym(RTLD_NEXT, "nanosleep"));
+  if (g_told.lines > 0) g_told.slept_after_ms += static_cast<long>(wanted->tv_sec) * 1000 + wanted->tv_nsec / 1'000'000;
+  return real(wanted, left);
+}
+
+namespace {
+
+// 0, or the line that found it wrong.
+int meet_a_loss(Shared& s, int rank) {
+  if (!start(s, rank)) return __LINE__;
+  char word = 'w';
+  Done done, answer;
+  if (rank == 1) {
+    if (!send(&word, 1, 0, 1, done) || !receive(&word, 1, 0, 1, answer) || !wait_for(answer) || !barrier(s, 4)) return __LINE__;
+    _exit(0);
+  }
+  if (!receive(&word, 1, 1, 1, done) || !wait_for(done) || !send(&word, 1, 1, 1, answer)) return __LINE__;
+  Done never;
+  if (!receive(&word, 1, 1, 2, never) || !barrier(s, 4)) return __LINE__;
+  const double end = now_s() + 20;
+  while (!never.done)
+    if (!look() || now_s() > end) return __LINE__;
+  // The host knows since a moment ago, and may end the job in the next one.
+  if (never.status.error != LITE_ERR_PEER_LOST) return __LINE__;
+  if (g_told.lines != 1) return __LINE__;
+  if (std::strstr(g_told.line, lite_last_error()) == nullptr) return __LINE__;
+  if (g_told.slept_after_ms < 100) return __LINE__;
+  // Told once: a second failure of the same peer is not news.
+  lite_request* request = nullptr;
+  const lite_envelope e = {1, 0, 3};
+  if (lite_isend(&word, 1, 1, &e, 0, nullptr, &request) != LITE_ERR_PEER_LOST) return __LINE__;
+  if (g_told.lines != 1) return __LINE__;
+  lite_finalize_quiesce();
+  lite_finalize_close();
+  return 0;
+}
+
+}  // namespace
+
+START_TEST(lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it) {
+  Shared* s = make_shared();
+  ck_assert_ptr_nonnull(s);
+  pid_t children[2];
+  for (int i = 0; i < 2; ++i) {
+    children[i] = fork();
+    if (children[i] != 0) continue;
+    const int line = meet_a_loss(*s, i);
+    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
+    _exit(line == 0 ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+}
+END_TEST
+
+int main() { return run_tests("boot", {lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it}); }
