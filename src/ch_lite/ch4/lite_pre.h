@@ -26,9 +26,10 @@
 typedef struct {
     lite_request *request;      /* to cancel by; NULL once complete */
     lite_message *message;
-    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address */
+    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address, */
+    struct iovec *pieces;       /* or, if not NULL, in these pieces of the user's memory (see lite_pieces.c) */
     void *buffer;               /* receive with a bounce buffer: where it is unpacked to, */
-    MPI_Aint count;             /* and as what (we hold a reference to the datatype) */
+    MPI_Aint count;             /* and as what. With either we hold a reference to the datatype */
     MPI_Datatype datatype;
 } MPIDI_LITE_request_t;
 

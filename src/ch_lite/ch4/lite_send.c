@@ -10,6 +10,8 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
     void *packed = NULL;
+    struct iovec *pieces = NULL;
+    size_t pieces_count = 0;
     lite_request *lite = NULL;
     int dt_contig, code;
     size_t data_sz;
@@ -26,7 +28,9 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
-    if (!dt_contig && data_sz > 0) {
+    if (!dt_contig && data_sz > 0)
+        pieces = MPIDI_LITE_pieces(buf, count, datatype, data_sz, &pieces_count);
+    if (!dt_contig && data_sz > 0 && pieces == NULL) {
         MPI_Aint packed_bytes;
         packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
@@ -42,13 +46,17 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
         MPIR_ERR_CHKANDSTMT(sreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
 
-    code = lite_isend(data, data_sz, peer, &envelope, flags, sreq, &lite);
+    if (pieces != NULL)
+        code = lite_isendv(pieces, pieces_count, data_sz, peer, &envelope, flags, sreq, &lite);
+    else
+        code = lite_isend(data, data_sz, peer, &envelope, flags, sreq, &lite);
     MPIDI_LITE_CHECK(code, peer);
 
     if (code == LITE_PENDING) {
         MPIR_Request_add_ref(sreq);     /* ours, until it completes */
         MPIDI_LITE_REQUEST(sreq).request = lite;
         MPIDI_LITE_REQUEST(sreq).bounce = packed;
+        MPIDI_LITE_REQUEST(sreq).pieces = pieces;
         /* an error that shows up later belongs to this communicator's error handler */
         if (sreq->comm == NULL) {
             sreq->comm = comm;
@@ -57,6 +65,7 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     } else {
         MPIR_cc_set(&sreq->cc, 0);
         MPL_free(packed);
+        MPL_free(pieces);
     }
     *request = sreq;
 
@@ -64,6 +73,7 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     return mpi_errno;
   fn_fail:
     MPL_free(packed);
+    MPL_free(pieces);
     if (sreq != NULL && *request == NULL)
         MPIDI_CH4_REQUEST_FREE(sreq);
     goto fn_exit;
@@ -73,6 +83,8 @@ void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
 {
     MPL_free(MPIDI_LITE_REQUEST(sreq).bounce);
     MPIDI_LITE_REQUEST(sreq).bounce = NULL;
+    MPL_free(MPIDI_LITE_REQUEST(sreq).pieces);
+    MPIDI_LITE_REQUEST(sreq).pieces = NULL;
     MPIDI_LITE_REQUEST(sreq).request = NULL;
     if (unlikely(status->error < 0))
         sreq->status.MPI_ERROR = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
