@@ -27,10 +27,10 @@ typedef struct {
     lite_request *request;      /* to cancel by; NULL once complete */
     lite_message *message;
     void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address, */
-    struct iovec *pieces;       /* or, if not NULL, in these pieces of the user's memory (see lite_pieces.c) */
-    void *buffer;               /* receive with a bounce buffer: where it is unpacked to, */
-    MPI_Aint count;             /* and as what. With either we hold a reference to the datatype */
-    MPI_Datatype datatype;
+    int in_pieces;              /* or, if set, bounce is the list of its pieces there (see lite_pieces.c) */
+    MPI_Datatype datatype;      /* receive with a bounce buffer or list: as what it is unpacked */
+    MPI_Aint count;             /* (we hold a reference to the datatype), */
+    void *buffer;               /* and where to */
 } MPIDI_LITE_request_t;
 
 /* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once

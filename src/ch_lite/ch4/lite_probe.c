@@ -60,7 +60,6 @@ int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm * comm, int context_of
         MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
         MPIDI_LITE_REQUEST(req).request = NULL;
         MPIDI_LITE_REQUEST(req).bounce = NULL;
-        MPIDI_LITE_REQUEST(req).pieces = NULL;
         MPIDI_LITE_REQUEST(req).message = detached;
         req->comm = comm;
         MPIR_Comm_add_ref(comm);

@@ -15,23 +15,22 @@ static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Da
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     MPIDI_LITE_REQUEST(rreq).bounce = NULL;
-    MPIDI_LITE_REQUEST(rreq).pieces = NULL;
+    MPIDI_LITE_REQUEST(rreq).in_pieces = 0;
     *data = MPIR_get_contig_ptr(buf, dt_true_lb);
     *bytes = data_sz;
     if (!dt_contig && data_sz > 0) {
-        MPIDI_LITE_REQUEST(rreq).pieces =
-            MPIDI_LITE_pieces(buf, count, datatype, data_sz, pieces_count);
-        if (MPIDI_LITE_REQUEST(rreq).pieces == NULL) {
-            void *bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
-            MPIR_ERR_CHKANDJUMP(bounce == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-            MPIDI_LITE_REQUEST(rreq).bounce = bounce;
-            *data = bounce;
-        }
+        void *bounce = MPIDI_LITE_pieces(buf, count, datatype, data_sz, pieces_count);
+        MPIDI_LITE_REQUEST(rreq).in_pieces = bounce != NULL;
+        if (bounce == NULL)
+            bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
+        MPIR_ERR_CHKANDJUMP(bounce == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+        MPIDI_LITE_REQUEST(rreq).bounce = bounce;
         MPIDI_LITE_REQUEST(rreq).buffer = buf;
         MPIDI_LITE_REQUEST(rreq).count = count;
         MPIDI_LITE_REQUEST(rreq).datatype = datatype;
         /* the user may free the type while the receive is pending */
         MPIR_Datatype_ptr_add_ref(dt_ptr);
+        *data = bounce;
     }
 
   fn_exit:
@@ -42,11 +41,10 @@ static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Da
 
 static void release_buffer(MPIR_Request * rreq)
 {
-    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL || MPIDI_LITE_REQUEST(rreq).pieces != NULL) {
+    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL) {
         MPL_free(MPIDI_LITE_REQUEST(rreq).bounce);
-        MPL_free(MPIDI_LITE_REQUEST(rreq).pieces);
         MPIDI_LITE_REQUEST(rreq).bounce = NULL;
-        MPIDI_LITE_REQUEST(rreq).pieces = NULL;
+        MPIDI_LITE_REQUEST(rreq).in_pieces = 0;
         MPIR_Datatype_release_if_not_builtin(MPIDI_LITE_REQUEST(rreq).datatype);
     }
     MPIDI_LITE_REQUEST(rreq).request = NULL;
@@ -67,7 +65,7 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
         rreq->status.MPI_ERROR = MPI_SUCCESS;
 
     /* a truncated message still delivers what fits, as it does without a derived datatype */
-    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && bytes > 0 &&
+    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && !MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
         (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
         MPI_Aint unpacked = 0;
         int mpi_errno = MPIR_Typerep_unpack(MPIDI_LITE_REQUEST(rreq).bounce, bytes,
@@ -84,7 +82,7 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
     }
     /* In pieces the data is where it belongs already; and so are the bytes of a basic element that a short message cuts, which unpacking leaves out. The
      * error is the same. */
-    if (MPIDI_LITE_REQUEST(rreq).pieces != NULL && rreq->status.MPI_ERROR == MPI_SUCCESS) {
+    if (MPIDI_LITE_REQUEST(rreq).in_pieces && rreq->status.MPI_ERROR == MPI_SUCCESS) {
         MPI_Aint size;
         MPIR_Datatype_get_size_macro(MPIDI_LITE_REQUEST(rreq).datatype, size);
         if (bytes < size * MPIDI_LITE_REQUEST(rreq).count) {
@@ -126,22 +124,21 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     MPIR_ERR_CHECK(mpi_errno);
     have_buffer = true;
 
-    if (MPIDI_LITE_REQUEST(rreq).pieces != NULL)
-        code = lite_irecvv(MPIDI_LITE_REQUEST(rreq).pieces, pieces_count, bytes, peer, &envelope,
-                           rreq, &status, &lite);
+    if (MPIDI_LITE_REQUEST(rreq).in_pieces)
+        code = lite_irecvv(data, pieces_count, bytes, peer, &envelope, rreq, &status, &lite);
     else
         code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
     MPIDI_LITE_CHECK(code, peer);
 
+    /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose error handler an
+     * error belongs to that is found when the user waits. */
+    if ((code == LITE_PENDING || status.error < 0) && rreq->comm == NULL) {
+        rreq->comm = comm;
+        MPIR_Comm_add_ref(comm);
+    }
     if (code == LITE_PENDING) {
         MPIR_Request_add_ref(rreq);     /* ours, until it completes */
         MPIDI_LITE_REQUEST(rreq).request = lite;
-        /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose
-         * error handler a late error belongs to. */
-        if (rreq->comm == NULL) {
-            rreq->comm = comm;
-            MPIR_Comm_add_ref(comm);
-        }
     } else {
         MPIDI_LITE_recv_done(rreq, &status);
         MPIR_cc_set(&rreq->cc, 0);
@@ -176,9 +173,9 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
     mpi_errno = prepare_buffer(message, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
 
-    if (MPIDI_LITE_REQUEST(message).pieces != NULL)
-        code = lite_imrecvv(MPIDI_LITE_REQUEST(message).message, MPIDI_LITE_REQUEST(message).pieces,
-                            pieces_count, bytes, message, &status, &lite);
+    if (MPIDI_LITE_REQUEST(message).in_pieces)
+        code = lite_imrecvv(MPIDI_LITE_REQUEST(message).message, data, pieces_count, bytes, message,
+                            &status, &lite);
     else
         code = lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status,
                            &lite);

@@ -9,7 +9,7 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
-    void *packed = NULL;
+    void *packed = NULL;        /* or the list of pieces */
     struct iovec *pieces = NULL;
     size_t pieces_count = 0;
     lite_request *lite = NULL;
@@ -29,7 +29,7 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
 
     const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
     if (!dt_contig && data_sz > 0)
-        pieces = MPIDI_LITE_pieces(buf, count, datatype, data_sz, &pieces_count);
+        packed = pieces = MPIDI_LITE_pieces(buf, count, datatype, data_sz, &pieces_count);
     if (!dt_contig && data_sz > 0 && pieces == NULL) {
         MPI_Aint packed_bytes;
         packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
@@ -56,7 +56,6 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
         MPIR_Request_add_ref(sreq);     /* ours, until it completes */
         MPIDI_LITE_REQUEST(sreq).request = lite;
         MPIDI_LITE_REQUEST(sreq).bounce = packed;
-        MPIDI_LITE_REQUEST(sreq).pieces = pieces;
         /* an error that shows up later belongs to this communicator's error handler */
         if (sreq->comm == NULL) {
             sreq->comm = comm;
@@ -65,7 +64,6 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     } else {
         MPIR_cc_set(&sreq->cc, 0);
         MPL_free(packed);
-        MPL_free(pieces);
     }
     *request = sreq;
 
@@ -73,7 +71,6 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     return mpi_errno;
   fn_fail:
     MPL_free(packed);
-    MPL_free(pieces);
     if (sreq != NULL && *request == NULL)
         MPIDI_CH4_REQUEST_FREE(sreq);
     goto fn_exit;
@@ -83,8 +80,6 @@ void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
 {
     MPL_free(MPIDI_LITE_REQUEST(sreq).bounce);
     MPIDI_LITE_REQUEST(sreq).bounce = NULL;
-    MPL_free(MPIDI_LITE_REQUEST(sreq).pieces);
-    MPIDI_LITE_REQUEST(sreq).pieces = NULL;
     MPIDI_LITE_REQUEST(sreq).request = NULL;
     if (unlikely(status->error < 0))
         sreq->status.MPI_ERROR = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
