@@ -123,8 +123,7 @@ void Engine::flush(int peer) {
       }
       std::uint64_t listed = 0;
       parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
-      offered += listed;
-      if (listed < rest) break;  // the next frame's bytes come after all of this one's
+      offered += listed;  // less than the rest only when the list is full, which ends the loop
     }
     const std::int64_t n = net_.write(c->fd, parts, parts_count);
     ++counters_.writes;
