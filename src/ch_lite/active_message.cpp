@@ -99,7 +99,7 @@ bool Device::pump_active_messages(int peer) {
     const Choice choice = choose_am_protocol(r->am_header_bytes, r->bytes, cutoffs, p.credits[kActive].left());
     if (choice.protocol == Protocol::kWait) return true;
     if (MPID_ChannelHeadroom() == 0) return false;
-    const AmSend message{r->am_handler, r->am_header_bytes, r->am_header.data, r->buffer, r->bytes};
+    const AmSend message{r->am_handler, r->am_header_bytes, r->am_header.data, r->memory.buffer, r->bytes};
     MPID_ChannelId id = 0;
     const int result = am_send_now(peer, choice, message, r->pool_handle, &id);
     if (result == -ENOBUFS) return false;

@@ -8,6 +8,7 @@ using ch_lite::Device;
 using ch_lite::device_current;
 using ch_lite::host_settings;
 using ch_lite::MatchKey;
+using mplite::Memory;
 
 lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS};
 
@@ -33,10 +34,29 @@ int bad_argument(int peer, const char* what) {
   return LITE_ERR_ARG;
 }
 
+bool pieces_hold(const iovec* pieces, std::size_t count, std::size_t bytes) {
+  for (std::size_t i = 0; i < count; ++i) {
+    if (pieces[i].iov_len >= bytes) return true;
+    bytes -= pieces[i].iov_len;
+  }
+  return bytes == 0;
+}
+
 MatchKey key_of(const lite_envelope* envelope) { return {envelope->context, envelope->source, envelope->tag}; }
 
 bool is_peer(int peer) { return peer >= 0 && peer < device_current->options().size; }
 bool is_source(int peer) { return peer == -1 || is_peer(peer); }
+
+int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
+              lite_request** request) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_isend: no such peer");
+  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
+    return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
+  if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
+  lite_hot.last_call = LITE_CALL_SEND;
+  Entry entry;
+  return device_current->isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
+}
 
 // Active messages that still wait for credit at the end are given this long without any news.
 constexpr int kFlushQuietLimitMs = 2000;
@@ -62,13 +82,13 @@ void lite_am_set_callback(lite_am_callback callback, void* arg) {
 
 int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
                lite_request** request) {
-  if (!is_peer(peer)) return bad_argument(peer, "lite_isend: no such peer");
-  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
-    return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
-  if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
-  lite_hot.last_call = LITE_CALL_SEND;
-  Entry entry;
-  return device_current->isend(buffer, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
+  return send_from(buffer, bytes, peer, envelope, flags, cookie, request);
+}
+
+int lite_isendv(const struct iovec* pieces, size_t count, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
+                lite_request** request) {
+  if (!pieces_hold(pieces, count, bytes)) return bad_argument(peer, "lite_isendv: the pieces are shorter than the message");
+  return send_from(Memory::in_pieces(pieces), bytes, peer, envelope, flags, cookie, request);
 }
 
 int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie, lite_status* status,
@@ -77,6 +97,15 @@ int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelo
   lite_hot.last_call = LITE_CALL_RECEIVE;
   Entry entry;
   return device_current->irecv(buffer, bytes, peer, key_of(envelope), cookie, status, request);
+}
+
+int lite_irecvv(const struct iovec* pieces, size_t count, size_t bytes, int peer, const lite_envelope* envelope, void* cookie,
+                lite_status* status, lite_request** request) {
+  if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
+  if (!pieces_hold(pieces, count, bytes)) return bad_argument(peer, "lite_irecvv: the pieces are shorter than the receive");
+  lite_hot.last_call = LITE_CALL_RECEIVE;
+  Entry entry;
+  return device_current->irecv(Memory::in_pieces(pieces), bytes, peer, key_of(envelope), cookie, status, request);
 }
 
 int lite_cancel_recv(lite_request* request) {
@@ -99,6 +128,13 @@ int lite_improbe(int peer, const lite_envelope* envelope, lite_status* status, l
 int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie, lite_status* status, lite_request** request) {
   Entry entry;
   return device_current->receive_detached(message, buffer, bytes, cookie, status, request);
+}
+
+int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count, size_t bytes, void* cookie, lite_status* status,
+                 lite_request** request) {
+  if (!pieces_hold(pieces, count, bytes)) return bad_argument(-1, "lite_imrecvv: the pieces are shorter than the receive");
+  Entry entry;
+  return device_current->receive_detached(message, Memory::in_pieces(pieces), bytes, cookie, status, request);
 }
 
 int lite_progress(void) {

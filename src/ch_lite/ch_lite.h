@@ -13,6 +13,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,6 +98,14 @@ int lite_isend(const void *buffer, size_t bytes, int peer, const lite_envelope *
 int lite_irecv(void *buffer, size_t bytes, int peer, const lite_envelope *envelope, void *cookie, lite_status *status,
                lite_request **request);
 
+/* The same with memory in pieces, for derived datatypes: the first `bytes` bytes of the `count` pieces, in their order, are the message or the room for one.
+ * The data goes from and to the pieces without packing, from the signal handler too. The array must stay until complete, as the memory must. Pieces may be
+ * empty; those of a send may overlap. LITE_ERR_ARG: the pieces have fewer than `bytes` bytes. */
+int lite_isendv(const struct iovec *pieces, size_t count, size_t bytes, int peer, const lite_envelope *envelope, unsigned flags, void *cookie,
+                lite_request **request);
+int lite_irecvv(const struct iovec *pieces, size_t count, size_t bytes, int peer, const lite_envelope *envelope, void *cookie,
+                lite_status *status, lite_request **request);
+
 /* Cancels a pending receive. 1: it was still unmatched, is withdrawn and freed, and will NOT show up in lite_next_completion;
  * 0: too late, it completes as usual. */
 int lite_cancel_recv(lite_request *request);
@@ -107,6 +116,9 @@ int lite_iprobe(int peer, const lite_envelope *envelope, lite_status *status);
 int lite_improbe(int peer, const lite_envelope *envelope, lite_status *status, lite_message **message);
 /* Receives a detached message; same results as lite_irecv. Consumes `message`. */
 int lite_imrecv(lite_message *message, void *buffer, size_t bytes, void *cookie, lite_status *status, lite_request **request);
+/* Into pieces, as lite_irecvv. After LITE_ERR_ARG the message is still there. */
+int lite_imrecvv(lite_message *message, const struct iovec *pieces, size_t count, size_t bytes, void *cookie, lite_status *status,
+                 lite_request **request);
 
 /* ---- completion ---- */
 

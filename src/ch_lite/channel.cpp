@@ -24,13 +24,14 @@ ChannelOp* find(MPID_ChannelId id) { return id == 0 ? nullptr : g_channel->ops.f
 
 bool is_receive(const ChannelOp& op) { return op.kind == ChannelOpKind::kRecvChannel || op.kind == ChannelOpKind::kRecvTransfer; }
 
-ChannelOp* make_op(ChannelOpKind kind, int peer, void* buffer, std::size_t size) {
+ChannelOp* make_op(ChannelOpKind kind, int peer, const Memory& memory, std::size_t size) {
   ChannelState& s = *g_channel;
   if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return nullptr;
   ChannelOp* op = s.ops.take();
   op->kind = kind;
   op->peer = peer;
-  op->buffer = static_cast<std::uint8_t*>(buffer);
+  op->buffer = memory.buffer;
+  op->pieces.piece = memory.pieces;
   op->size = size;
   if (is_receive(*op)) {
     ChannelPeer& p = s.peers[peer];
@@ -63,20 +64,31 @@ void complete(ChannelOp* op, std::int64_t result) {
   on_complete(arg, result);
 }
 
+// Where the message's bytes from `offset` on go; its pieces were moved up to there.
+Destination destination_at(const ChannelOp& op, std::uint64_t offset) {
+  if (offset >= op.size) return {};
+  return {op.buffer != nullptr ? op.buffer + offset : nullptr, op.size - offset, op.pieces};
+}
+
+void count_arrived(ChannelOp& op, std::uint64_t bytes) {
+  if (op.pieces && op.arrived < op.size) op.pieces.skip(std::min(bytes, op.size - op.arrived));
+  op.arrived += bytes;
+}
+
 // ---- sinks: called by the engine, gate held, perhaps in the handler ----
 
 Verdict begin_channel(void*, int peer, const FrameHeader& header, Destination& destination) {
   ChannelOp* op = g_channel->peers[peer].fifo_head;
   if (op == nullptr) return header.offset == 0 ? Verdict::kPark : Verdict::kReject;
   if (header.offset != op->arrived) return Verdict::kReject;  // pieces of one message come in order
-  if (header.offset < op->size) destination = {op->buffer + header.offset, op->size - header.offset};
+  destination = destination_at(*op, header.offset);
   return Verdict::kTake;
 }
 
 void end_channel(void*, int peer, const FrameHeader& header) {
   ChannelPeer& p = g_channel->peers[peer];
   ChannelOp* op = p.fifo_head;
-  op->arrived += header.length;
+  count_arrived(*op, header.length);
   if (op->arrived < header.total) return;
   p.fifo_head = op->fifo_next;
   if (p.fifo_head == nullptr) p.fifo_tail = nullptr;
@@ -89,14 +101,14 @@ Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& 
   if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
   if (!op->started) return Verdict::kPark;  // created, and its buffer is not known yet
   if (op->done || header.offset != op->arrived) return Verdict::kReject;  // it has been here already
-  if (header.offset < op->size) destination = {op->buffer + header.offset, op->size - header.offset};
+  destination = destination_at(*op, header.offset);
   return Verdict::kTake;
 }
 
 void end_transfer(void*, int, const FrameHeader& header) {
   ChannelOp* op = find(header.id);
   if (op == nullptr || op->done) return;
-  op->arrived += header.length;
+  count_arrived(*op, header.length);
   if (op->arrived >= header.total) complete(op, static_cast<std::int64_t>(header.total));
 }
 
@@ -120,19 +132,46 @@ void on_sent(void* arg, int error) { complete(static_cast<ChannelOp*>(arg), -err
 
 // ---- shared by the calls ----
 
-int start_send(const void* buf, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out) {
+int start_send(const Memory& memory, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out) {
   *out = 0;
   // First of all: callbacks of other operations, which the send may run, take from the same pool.
   ChannelOp* op = make_op(kind == FrameKind::kChannel ? ChannelOpKind::kSendChannel : ChannelOpKind::kSendTransfer, dest, nullptr, size);
   if (op == nullptr) return -ENOBUFS;
   SendOp* send = nullptr;
-  const int rc = engine().send(dest, kind, id, buf, size, send);
+  const int rc = engine().send(dest, kind, id, memory, size, send);
   if (rc < 0 || send == nullptr) {
     free_op(op);
     return rc;
   }
   engine().on_done(send, on_sent, op);
   *out = op->pool_handle;
+  return 0;
+}
+
+int post_receive(const Memory& memory, std::size_t maxsize, int from, MPID_ChannelId* id) {
+  *id = 0;
+  if (const int error = engine().peer_error(from); error != 0) return -error;
+  ChannelOp* op = make_op(ChannelOpKind::kRecvChannel, from, memory, maxsize);
+  if (op == nullptr) return -ENOBUFS;
+  ChannelPeer& p = g_channel->peers[from];
+  (p.fifo_tail != nullptr ? p.fifo_tail->fifo_next : p.fifo_head) = op;
+  p.fifo_tail = op;
+  *id = op->pool_handle;
+  engine().unpark(from);
+  return 0;
+}
+
+int start_receive_transfer(const Memory& memory, std::size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
+  *rid = 0;
+  ChannelOp* op = find(id);
+  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan) || op->peer != partner) return -EINVAL;
+  op->buffer = memory.buffer;
+  op->pieces = {memory.pieces};
+  op->size = size;
+  if (op->pieces) op->pieces.skip(std::min<std::uint64_t>(op->arrived, size));
+  op->started = true;
+  *rid = id;
+  engine().unpark(partner);
   return 0;
 }
 
@@ -318,6 +357,11 @@ int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id
   return start_send(buf, size, dest, FrameKind::kChannel, 0, id);
 }
 
+int MPID_ISendChannelV(const struct iovec* pieces, size_t size, int dest, MPID_ChannelId* id) {
+  Hold hold(engine().gate());
+  return start_send(Memory::in_pieces(pieces), size, dest, FrameKind::kChannel, 0, id);
+}
+
 int MPID_WSendChannel(MPID_ChannelId id) {
   Hold hold(engine().gate());
   return static_cast<int>(wait_for(id));
@@ -330,16 +374,12 @@ int MPID_TSendChannel(MPID_ChannelId id) {
 
 int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) {
   Hold hold(engine().gate());
-  *id = 0;
-  if (const int error = engine().peer_error(from); error != 0) return -error;
-  ChannelOp* op = make_op(ChannelOpKind::kRecvChannel, from, buf, maxsize);
-  if (op == nullptr) return -ENOBUFS;
-  ChannelPeer& p = g_channel->peers[from];
-  (p.fifo_tail != nullptr ? p.fifo_tail->fifo_next : p.fifo_head) = op;
-  p.fifo_tail = op;
-  *id = op->pool_handle;
-  engine().unpark(from);
-  return 0;
+  return post_receive(buf, maxsize, from, id);
+}
+
+int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from, MPID_ChannelId* id) {
+  Hold hold(engine().gate());
+  return post_receive(Memory::in_pieces(pieces), maxsize, from, id);
 }
 
 int64_t MPID_WRecvFromChannel(MPID_ChannelId id) {
@@ -368,15 +408,12 @@ int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId
 
 int MPID_StartNBRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
   Hold hold(engine().gate());
-  *rid = 0;
-  ChannelOp* op = find(id);
-  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan) || op->peer != partner) return -EINVAL;
-  op->buffer = static_cast<std::uint8_t*>(buf);
-  op->size = size;
-  op->started = true;
-  *rid = id;
-  engine().unpark(partner);
-  return 0;
+  return start_receive_transfer(buf, size, partner, id, rid);
+}
+
+int MPID_StartNBRecvTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
+  Hold hold(engine().gate());
+  return start_receive_transfer(Memory::in_pieces(pieces), size, partner, id, rid);
 }
 
 int MPID_TestNBRecvTransfer(MPID_ChannelId rid) {
@@ -407,6 +444,11 @@ int64_t MPID_RecvTransfer(void* buf, size_t size, int partner, MPID_TransferId i
 int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
   Hold hold(engine().gate());
   return start_send(buf, size, partner, FrameKind::kTransfer, id, sid);
+}
+
+int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  Hold hold(engine().gate());
+  return start_send(Memory::in_pieces(pieces), size, partner, FrameKind::kTransfer, id, sid);
 }
 
 int MPID_TestNBSendTransfer(MPID_ChannelId sid) { return MPID_TSendChannel(sid); }

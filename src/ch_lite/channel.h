@@ -9,6 +9,8 @@
  *   - MPID_SendControl and MPID_SendChannel never deadlock: they return without the receiver's help; the packet may be on the caller's stack;
  *   - a receive that is too short gets the first bytes, the rest is read and thrown away (MPID_RecvStatus says how long it was);
  *   - a peer that is lost completes every operation on it, with an error; nothing waits for it.
+ * The calls that end in V take memory in pieces instead of a buffer: an array whose first `size` bytes, in the order of the pieces, are the message (or the
+ * room for one). Array and memory must stay until complete; pieces may be empty, and together have at least `size` bytes.
  * Lengths are 64-bit. Functions that return int give >= 0 or -errno (-EHOSTUNREACH, -ECONNRESET, -EPIPE, -ETIMEDOUT …: peer lost; -ENOBUFS:
  * in the handler with an empty pool; -EINVAL: unknown id).
  * Signal safety: all are signal-safe but those marked [ordinary]. */
@@ -17,6 +19,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/uio.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -54,10 +57,12 @@ int MPID_SendControlData(const void *pkt, int size, const void *data, int bytes,
 
 /* *id is 0 when the send was complete at once. buf must stay until complete. */
 int MPID_ISendChannel(const void *buf, size_t size, int dest, MPID_ChannelId *id);
+int MPID_ISendChannelV(const struct iovec *pieces, size_t size, int dest, MPID_ChannelId *id);
 int MPID_WSendChannel(MPID_ChannelId id);       /* waits; 0 or -errno; id is gone [ordinary] */
 int MPID_TSendChannel(MPID_ChannelId id);       /* 1: complete (id is gone), 0: not yet, -errno: failed (id is gone) */
 /* Posts a buffer for the next channel message of `from` that has none yet. */
 int MPID_IRecvFromChannel(void *buf, size_t maxsize, int from, MPID_ChannelId *id);
+int MPID_IRecvFromChannelV(const struct iovec *pieces, size_t maxsize, int from, MPID_ChannelId *id);
 int64_t MPID_WRecvFromChannel(MPID_ChannelId id);       /* waits; the message's length or -errno; id is gone [ordinary] */
 int MPID_RecvStatus(MPID_ChannelId id); /* 1: complete (fetch its length and free it by WRecvFromChannel), 0: not yet, -errno: failed (id is gone) */
 
@@ -69,6 +74,7 @@ void MPID_CreateSendTransfer(const void *buf, size_t size, int partner, MPID_Tra
 int MPID_CreateRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId *id);
 
 int MPID_StartNBRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);     /* where data goes from now on */
+int MPID_StartNBRecvTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);
 int MPID_TestNBRecvTransfer(MPID_ChannelId rid);        /* 1, 0, -errno */
 int64_t MPID_EndNBRecvTransfer(MPID_TransferId id, MPID_ChannelId rid); /* waits; length or -errno; both ids are gone [ordinary] */
 #define MPID_CompleteNBRecvTransfer(buf, size, partner, id, rid) MPID_EndNBRecvTransfer(id, rid)
@@ -84,6 +90,7 @@ int MPID_StartSendTransfer(const void *buf, size_t size, int partner, MPID_Trans
 int MPID_TestSendTransfer(MPID_ChannelId sid);
 int MPID_EndSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId sid);    /* [ordinary] */
 int MPID_StartNBSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
+int MPID_StartNBSendTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
 int MPID_TestNBSendTransfer(MPID_ChannelId sid);
 int MPID_EndNBSendTransfer(MPID_TransferId id, MPID_ChannelId sid);     /* [ordinary] */
 /* Withdraws a receive transfer whose partner will not send (peer lost, job ending): both ids are gone, late data is thrown away. */
@@ -92,7 +99,7 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId rid);
 /* ---- what ch2 did not have, and the device's protocols need: completion without polling ids ---- */
 
 /* Calls done(arg, bytes or -errno) exactly once, gate held, perhaps in the handler, when `id` (of ISendChannel, IRecvFromChannel,
- * StartNB{Send,Recv}Transfer) completes; then id (and the transfer's id) is gone. When it is complete already: called before this returns. */
+ * StartNB{Send,Recv}Transfer, and their V) completes; then id (and the transfer's id) is gone. When it is complete already: called before this returns. */
 void MPID_OnComplete(MPID_ChannelId id, void (*done)(void *arg, int64_t result), void *arg);
 
 /* What is sent to dest between the two leaves in one system call. Nests. */

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../mplite/pieces.h"
 #include "../mplite/pool.h"
 #include "../mplite/wait.h"
 
@@ -27,6 +28,7 @@ struct ChannelOp {
   ChannelOp* previous = nullptr;
   ChannelOp* fifo_next = nullptr;  // channel receives of one peer, in posting order
   std::uint8_t* buffer = nullptr;
+  PieceCursor pieces{};  // in place of buffer: where the next byte goes
   std::uint64_t size = 0;
   std::uint64_t arrived = 0;  // of the message, also what did not fit
   std::int64_t result = 0;

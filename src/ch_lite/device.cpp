@@ -206,13 +206,13 @@ Request* Device::reserve_request() {
   return requests_.take();
 }
 
-void Device::start_request(Request* r, RequestKind kind, RequestState state, int peer, const void* buffer, std::uint64_t bytes,
+void Device::start_request(Request* r, RequestKind kind, RequestState state, int peer, const Memory& memory, std::uint64_t bytes,
                            void* cookie) {
   r->device = this;
   r->kind = kind;
   r->to(state);
   r->peer = peer;
-  r->buffer = const_cast<void*>(buffer);
+  r->memory = memory;
   r->bytes = bytes;
   r->cookie = cookie;
   if (kind != RequestKind::kReceive) r->status = {LITE_OK, r->key.source, r->key.tag, peer, bytes};

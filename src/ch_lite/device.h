@@ -20,6 +20,8 @@
 
 namespace ch_lite {
 
+using mplite::Memory;
+
 // What the device asks of whoever boots it. Each may be null.
 struct DeviceHooks {
   // lite_progress found nothing, again: wait a little (yield, sleep). `empty_polls`: how often in a row, from 1. Ordinary context, gate free.
@@ -106,11 +108,11 @@ class Device {
   void protocol_error(int peer, const char* what) MPLITE_SIGNAL_SAFE;
 
   // ---- ordinary context; results are LITE_* ----
-  int isend(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
-  int irecv(void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);
+  int isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int irecv(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);
   int cancel_receive(Request* request);
   int probe(int peer, const MatchKey& key, lite_status* status, Message** message);
-  int receive_detached(Message* message, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
+  int receive_detached(Message* message, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
   int am_isend(int peer, std::uint32_t handler, const void* header, std::uint32_t header_bytes, const void* data,
                std::uint64_t data_bytes, void* cookie, Request** request);
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
@@ -167,7 +169,7 @@ class Device {
   // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.
   Request* reserve_request();
   void unreserve(Request* request) { requests_.give(request); }
-  void start_request(Request* request, RequestKind kind, RequestState state, int peer, const void* buffer, std::uint64_t bytes,
+  void start_request(Request* request, RequestKind kind, RequestState state, int peer, const Memory& memory, std::uint64_t bytes,
                      void* cookie);
   void move_to_list(Request* request, RequestList* list) MPLITE_SIGNAL_SAFE;
   void complete(Request* request, int error) MPLITE_SIGNAL_SAFE;
@@ -187,19 +189,20 @@ class Device {
   void matched(Request* receive, const MatchKey& envelope, int peer, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void finish_receive(Request* receive) MPLITE_SIGNAL_SAFE;
   void fill_status(lite_status* status, const MatchKey& envelope, int peer, std::uint64_t bytes, std::uint64_t room) MPLITE_SIGNAL_SAFE;
-  int receive_message(Message* message, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
+  int receive_message(Message* message, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
   void send_ack(int peer, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
   int lost_source(int peer) const;
   Request* match(const MatchKey& envelope) MPLITE_SIGNAL_SAFE { return static_cast<Request*>(matcher_.match_posted(envelope)); }
 
   // ---- short.cpp ----
-  int send_short(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int send_short(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int send_packed(int peer, MessagePacket* packet, const Memory& memory, int bytes);
   void handle_short(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void handle_ack(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
 
   // ---- eager.cpp ----
-  int send_eager(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
-  int send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const void* buffer, std::uint64_t bytes,
+  int send_eager(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const Memory& memory, std::uint64_t bytes,
                           MPID_ChannelId* id) MPLITE_SIGNAL_SAFE;
   void handle_eager(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void arrive_by_channel(Message* message) MPLITE_SIGNAL_SAFE;
@@ -211,7 +214,7 @@ class Device {
   static void on_block_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 
   // ---- rendezvous.cpp ----
-  int send_rendezvous(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request);
+  int send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request);
   void handle_rts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void handle_cts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void accept_offer(Request* receive, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
@@ -240,7 +243,7 @@ class Device {
   static void on_am_transfer(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 
   // ---- self.cpp ----
-  int send_self(const void* buffer, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request);
+  int send_self(const Memory& memory, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int am_send_self(const AmSend& message);
 
   void happened() MPLITE_SIGNAL_SAFE { events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }

@@ -10,13 +10,14 @@
 namespace ch_lite {
 
 // Packet and data leave in one system call. *id: the send under way, 0 when done. Or -errno: the peer is lost.
-int Device::send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const void* buffer, std::uint64_t bytes,
+int Device::send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const Memory& memory, std::uint64_t bytes,
                                 MPID_ChannelId* id) {
   *id = 0;
   MPID_ChannelHold(peer);
   int result = send_control(peer, packet, packet_bytes);
   const bool announced = result == 0;
-  if (announced && bytes != 0) result = MPID_ISendChannel(buffer, bytes, peer, id);
+  if (announced && bytes != 0)
+    result = memory.pieces == nullptr ? MPID_ISendChannel(memory.buffer, bytes, peer, id) : MPID_ISendChannelV(memory.pieces, bytes, peer, id);
   MPID_ChannelRelease(peer);
   if (result < 0) {
     // An envelope without its data would put everything behind it out of order.
@@ -30,7 +31,7 @@ int Device::send_channel_behind(int peer, PacketHeader* packet, int packet_bytes
   return std::min(done, 0);
 }
 
-int Device::send_eager(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
+int Device::send_eager(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                        Request** request) {
   Request* r = reserve_request();
   if (r == nullptr) return report(LITE_ERR_NOMEM, peer);
@@ -40,7 +41,7 @@ int Device::send_eager(const void* buffer, std::uint64_t bytes, int peer, const 
     packet.sender = r->pool_handle;
   }
   MPID_ChannelId id;
-  if (send_channel_behind(peer, &packet.header, sizeof packet, buffer, bytes, &id) < 0) {
+  if (send_channel_behind(peer, &packet.header, sizeof packet, memory, bytes, &id) < 0) {
     unreserve(r);
     return report(LITE_ERR_PEER_LOST, peer);
   }
@@ -51,7 +52,7 @@ int Device::send_eager(const void* buffer, std::uint64_t bytes, int peer, const 
   r->key = key;
   RequestState state = RequestState::kSending;
   if (synchronous) state = id == 0 ? RequestState::kAwaitingAck : RequestState::kSendingAwaitingAck;
-  start_request(r, RequestKind::kSend, state, peer, buffer, bytes, cookie);
+  start_request(r, RequestKind::kSend, state, peer, memory, bytes, cookie);
   *request = r;
   if (id != 0) watch_send(r, id);
   return LITE_PENDING;
@@ -97,7 +98,8 @@ void Device::defer(Message* m) {
 // False: not now. A lost peer counts as posted: the request has failed.
 bool Device::post_channel_receive(Request* r) {
   MPID_ChannelId id = 0;
-  const int result = MPID_IRecvFromChannel(r->buffer, r->status.bytes, r->peer, &id);
+  const int result = r->memory.pieces == nullptr ? MPID_IRecvFromChannel(r->memory.buffer, r->status.bytes, r->peer, &id)
+                                                 : MPID_IRecvFromChannelV(r->memory.pieces, r->status.bytes, r->peer, &id);
   if (result == -ENOBUFS) return false;
   if (result < 0) {
     r->status.bytes = 0;
@@ -171,7 +173,7 @@ void Device::on_block_received(void* arg, std::int64_t result) {
   m->to(MessageState::kReady);
   Request* r = m->request;
   if (r == nullptr) return;
-  if (r->status.bytes != 0) std::memcpy(r->buffer, m->block.data, r->status.bytes);
+  copy(r->memory, m->block.data, r->status.bytes);
   device.finish_receive(r);
   device.free_message(m);
 }

@@ -35,9 +35,9 @@ int Device::lost_source(int peer) const {
   return -1;
 }
 
-int Device::irecv(void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request) {
+int Device::irecv(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request) {
   if (auto* m = static_cast<Message*>(matcher_.find_unexpected(key)))
-    return receive_message(m, buffer, bytes, cookie, status, request);
+    return receive_message(m, memory, bytes, cookie, status, request);
   const int lost = lost_source(peer);
   if (lost >= 0) {
     *status = {LITE_ERR_PEER_LOST, key.source, key.tag, lost, 0};
@@ -46,7 +46,7 @@ int Device::irecv(void* buffer, std::uint64_t bytes, int peer, const MatchKey& k
   Request* r = reserve_request();
   if (r == nullptr) return report(LITE_ERR_NOMEM, peer);
   r->key = key;
-  start_request(r, RequestKind::kReceive, RequestState::kPosted, peer, buffer, bytes, cookie);
+  start_request(r, RequestKind::kReceive, RequestState::kPosted, peer, memory, bytes, cookie);
   matcher_.post(r);
   if (peer >= 0 && peer != options_.rank) MPID_ChannelPrefer(peer);
   *request = r;
@@ -83,18 +83,18 @@ int Device::probe(int peer, const MatchKey& key, lite_status* status, Message** 
   return 1;
 }
 
-int Device::receive_detached(Message* m, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
+int Device::receive_detached(Message* m, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
   const int peer = m->peer;
   if (m->state == MessageState::kFailed || (m->state == MessageState::kOffered && peers_[peer].lost != 0)) {
     *status = {LITE_ERR_PEER_LOST, m->key.source, m->key.tag, peer, 0};
     free_message(m);
     return report(LITE_ERR_PEER_LOST, peer);
   }
-  return receive_message(m, buffer, bytes, cookie, status, request);
+  return receive_message(m, memory, bytes, cookie, status, request);
 }
 
 // The receive takes message m, which is in the matcher or detached.
-int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
+int Device::receive_message(Message* m, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
   Request* r = nullptr;
   const bool complete_now = m->state == MessageState::kReady || m->state == MessageState::kPinned;
   if (!complete_now && (r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, m->peer);
@@ -107,8 +107,8 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
 
   if (complete_now) {
     fill_status(status, m->key, m->peer, m->bytes, bytes);
-    const void* data = m->state == MessageState::kPinned ? m->request->buffer : m->block.data;
-    if (status->bytes != 0) std::memcpy(buffer, data, status->bytes);
+    const Memory data = m->state == MessageState::kPinned ? m->request->memory : m->block.data;
+    copy(memory, data, status->bytes);
     if (m->state == MessageState::kPinned) complete(m->request, LITE_OK);
     free_message(m);
     if (ack_owed) send_ack(peer, sender);
@@ -120,7 +120,7 @@ int Device::receive_message(Message* m, void* buffer, std::uint64_t bytes, void*
   RequestState state = RequestState::kReceivingTransfer;
   if (m->state == MessageState::kArriving) state = RequestState::kReceivingBlock;
   if (m->state == MessageState::kDeferred) state = RequestState::kReceivingChannel;
-  start_request(r, RequestKind::kReceive, state, m->peer, buffer, bytes, cookie);
+  start_request(r, RequestKind::kReceive, state, m->peer, memory, bytes, cookie);
   matched(r, m->key, m->peer, m->bytes);
   switch (state) {
     case RequestState::kReceivingTransfer:

@@ -6,7 +6,7 @@
 
 namespace ch_lite {
 
-int Device::send_rendezvous(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request) {
+int Device::send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request) {
   Request* r = reserve_request();
   if (r == nullptr) return report(LITE_ERR_NOMEM, peer);
   MessagePacket packet{{PacketType::kRts, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, r->pool_handle};
@@ -17,7 +17,7 @@ int Device::send_rendezvous(const void* buffer, std::uint64_t bytes, int peer, c
     return report(LITE_ERR_PEER_LOST, peer);
   }
   r->key = key;
-  start_request(r, RequestKind::kSend, RequestState::kAwaitingCts, peer, buffer, bytes, cookie);
+  start_request(r, RequestKind::kSend, RequestState::kAwaitingCts, peer, memory, bytes, cookie);
   MPID_ChannelPrefer(peer);
   *request = r;
   return LITE_PENDING;
@@ -54,9 +54,10 @@ void Device::accept_offer(Request* r, std::uint64_t sender) {
     if (send_cts(peer, sender, 0, 0) < 0) return complete(r, LITE_ERR_PEER_LOST);
     return finish_receive(r);
   }
-  int result = MPID_CreateRecvTransfer(r->buffer, r->accepted, peer, &r->transfer);
+  int result = MPID_CreateRecvTransfer(r->memory.buffer, r->accepted, peer, &r->transfer);
   if (result >= 0) {
-    result = MPID_StartNBRecvTransfer(r->buffer, r->accepted, peer, r->transfer, &r->channel);
+    result = r->memory.pieces == nullptr ? MPID_StartNBRecvTransfer(r->memory.buffer, r->accepted, peer, r->transfer, &r->channel)
+                                         : MPID_StartNBRecvTransferV(r->memory.pieces, r->accepted, peer, r->transfer, &r->channel);
     if (result < 0) MPID_CancelRecvTransfer(r->transfer, 0);
   }
   if (result < 0) {
@@ -89,7 +90,10 @@ void Device::handle_cts(const Packet& packet, int from) {
     return protocol_error(from, "a CTS that does not fit its RTS");
   r->accepted = packet.bytes;
   MPID_ChannelId id = 0;
-  const int result = packet.bytes == 0 ? 0 : MPID_StartNBSendTransfer(r->buffer, packet.bytes, from, packet.transfer, &id);
+  int result = 0;
+  if (packet.bytes != 0)
+    result = r->memory.pieces == nullptr ? MPID_StartNBSendTransfer(r->memory.buffer, packet.bytes, from, packet.transfer, &id)
+                                         : MPID_StartNBSendTransferV(r->memory.pieces, packet.bytes, from, packet.transfer, &id);
   if (result < 0) {
     peer_lost(from, -result);
     return complete(r, LITE_ERR_PEER_LOST);

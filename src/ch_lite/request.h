@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "../mplite/pieces.h"
 #include "../mplite/signal_safe.h"
 #include "blocks.h"
 #include "ch_lite.h"
@@ -72,7 +73,7 @@ struct lite_request : ch_lite::PostedNode {
   bool owned = false;  // the device's own (an active message without data that waits for credit): never reported
   bool synchronous = false;
   int peer = -1;                // -1: a receive from any source, unmatched
-  void* buffer = nullptr;       // a send only reads it
+  mplite::Memory memory{};      // the user's buffer or pieces; a send only reads it
   std::uint64_t bytes = 0;      // length of the send; room of the receive
   std::uint64_t incoming = 0;   // receive: full length of the matched message
   std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved

@@ -8,14 +8,14 @@ namespace ch_lite {
 
 // Not matched yet: a small message is copied, within a credit window like a peer's; otherwise the sender's buffer stays where it is and the
 // request waits, as it would in a rendezvous.
-int Device::send_self(const void* buffer, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request) {
+int Device::send_self(const Memory& memory, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request) {
   const int self = options_.rank;
   mplite::Counters& c = mplite::channel_counters();
   ++c.self_msgs;
   c.self_bytes += bytes;
   if (Request* r = match(key)) {
     matched(r, key, self, bytes);
-    if (r->status.bytes != 0) std::memcpy(r->buffer, buffer, r->status.bytes);
+    copy(r->memory, memory, r->status.bytes);
     finish_receive(r);
     return LITE_OK;
   }
@@ -28,7 +28,7 @@ int Device::send_self(const void* buffer, std::uint64_t bytes, const MatchKey& k
   Credits& credits = peers_[self].credits[kPointToPoint];
   Block block{};
   if (!synchronous && small && credits.left() >= charge && (bytes == 0 || (block = obtain_block(bytes)).data != nullptr)) {
-    if (bytes != 0) std::memcpy(block.data, buffer, bytes);
+    copy(block.data, memory, bytes);
     CHLITE_CHECK(credits.spend(charge) && credits.accept(charge));
     Message* m = new_message(self, packet, MessageState::kReady, kPointToPoint, charge);
     m->block = block;
@@ -39,7 +39,7 @@ int Device::send_self(const void* buffer, std::uint64_t bytes, const MatchKey& k
   Request* r = reserve_request();
   if (r == nullptr) return report(LITE_ERR_NOMEM, self);
   r->key = key;
-  start_request(r, RequestKind::kSend, RequestState::kSelfPinned, self, buffer, bytes, cookie);
+  start_request(r, RequestKind::kSend, RequestState::kSelfPinned, self, memory, bytes, cookie);
   Message* m = new_message(self, packet, MessageState::kPinned, kPointToPoint, 0);
   m->request = r;
   count_unexpected(bytes);

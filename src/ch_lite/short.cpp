@@ -5,9 +5,9 @@
 
 namespace ch_lite {
 
-int Device::isend(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
+int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                   Request** request) {
-  if (peer == options_.rank) return send_self(buffer, bytes, key, synchronous, cookie, request);
+  if (peer == options_.rank) return send_self(memory, bytes, key, synchronous, cookie, request);
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
   const Choice choice = choose_protocol(bytes, cutoffs_, p.credits[kPointToPoint].left());
@@ -17,21 +17,28 @@ int Device::isend(const void* buffer, std::uint64_t bytes, int peer, const Match
   if (choice.protocol == Protocol::kShort) {
     ++c.short_msgs;
     c.short_bytes += bytes;
-    result = send_short(buffer, bytes, peer, key, synchronous, cookie, request);
+    result = send_short(memory, bytes, peer, key, synchronous, cookie, request);
   } else if (choice.protocol == Protocol::kEager) {
     ++c.eager_msgs;
     c.eager_bytes += bytes;
-    result = send_eager(buffer, bytes, peer, key, synchronous, cookie, request);
+    result = send_eager(memory, bytes, peer, key, synchronous, cookie, request);
   } else {
     ++c.rndv_msgs;
     c.rndv_bytes += bytes;
-    result = send_rendezvous(buffer, bytes, peer, key, cookie, request);
+    result = send_rendezvous(memory, bytes, peer, key, cookie, request);
   }
   if (result >= 0 && choice.charge != 0) CHLITE_CHECK(p.credits[kPointToPoint].spend(choice.charge));
   return result;
 }
 
-int Device::send_short(const void* buffer, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
+// From pieces, in ordinary context: the copy is what the packet is made of.
+int Device::send_packed(int peer, MessagePacket* packet, const Memory& memory, int bytes) {
+  std::uint8_t packed[MPID_CONTROL_BYTES_MAX];
+  copy(packed, memory, static_cast<std::uint64_t>(bytes));
+  return send_control(peer, &packet->header, sizeof *packet, packed, bytes);
+}
+
+int Device::send_short(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                        Request** request) {
   MessagePacket packet{{PacketType::kShort, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, 0};
   Request* r = nullptr;
@@ -40,7 +47,8 @@ int Device::send_short(const void* buffer, std::uint64_t bytes, int peer, const 
     packet.header.flags = kPacketSync;
     packet.sender = r->pool_handle;
   }
-  const int result = send_control(peer, &packet.header, sizeof packet, buffer, static_cast<int>(bytes));
+  const int result = memory.pieces == nullptr ? send_control(peer, &packet.header, sizeof packet, memory.buffer, static_cast<int>(bytes))
+                                              : send_packed(peer, &packet, memory, static_cast<int>(bytes));
   if (result < 0) {
     if (r != nullptr) unreserve(r);
     peer_lost(peer, -result);
@@ -48,7 +56,7 @@ int Device::send_short(const void* buffer, std::uint64_t bytes, int peer, const 
   }
   if (r == nullptr) return LITE_OK;
   r->key = key;
-  start_request(r, RequestKind::kSend, RequestState::kAwaitingAck, peer, buffer, bytes, cookie);
+  start_request(r, RequestKind::kSend, RequestState::kAwaitingAck, peer, memory, bytes, cookie);
   *request = r;
   return LITE_PENDING;
 }
@@ -59,7 +67,7 @@ void Device::handle_short(const Packet& packet, int from) {
     return protocol_error(from, "more data than it has credit for (is LITE_CREDITS the same on every rank?)");
   if (Request* r = match(packet.key)) {
     matched(r, packet.key, from, packet.bytes);
-    if (r->status.bytes != 0) std::memcpy(r->buffer, packet.payload, r->status.bytes);
+    copy(r->memory, packet.payload, r->status.bytes);
     finish_receive(r);
     release_credit(from, kPointToPoint, charge);
     if (packet.sync) send_ack(from, packet.sender);

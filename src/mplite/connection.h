@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "net.h"
+#include "pieces.h"
 #include "wire.h"
 
 namespace mplite {
@@ -35,12 +36,15 @@ struct ControlBlock {
   std::uint8_t bytes[kControlBytesMax];
 };
 
-// One message on its way out, in the engine's pool. Owned by the engine until done; `data` belongs to the sender unless `block` is set.
+// One message on its way out, in the engine's pool. Owned by the engine until done; `data` belongs to the sender unless `block` is set, and so do
+// the pieces that it may have instead.
 struct SendOp {
   SendOp* pool_next = nullptr;
   std::uint64_t pool_handle = 0;
   SendOp* next = nullptr;
   const std::uint8_t* data = nullptr;
+  const iovec* pieces = nullptr;  // in place of data
+  PieceCursor uncommitted;        // of them: where the next frame begins
   std::uint64_t total = 0;
   std::uint64_t committed = 0;  // cut into frames so far
   std::uint64_t written = 0;    // taken by the kernel so far
@@ -65,6 +69,7 @@ struct OutFrame {
   FrameHeader header;
   SendOp* op;
   const std::uint8_t* payload;
+  PieceCursor pieces;  // in place of payload: the next byte to send
   std::uint64_t sent;  // of header and payload together
 };
 
@@ -91,7 +96,8 @@ struct Connection {
   // receiving: staging[begin, end) has been read and not consumed
   std::uint32_t begin = 0, end = 0;
   FrameHeader header = {};
-  std::uint8_t* destination = nullptr;  // where the rest of this payload goes
+  std::uint8_t* destination = nullptr;  // where the rest of this payload goes,
+  PieceCursor pieces;                   // or this
   std::uint64_t room = 0;               // of it; what comes beyond is thrown away
   std::uint64_t owed = 0;               // payload bytes still to come
 

@@ -10,6 +10,7 @@
 #include "handshake.h"
 #include "log.h"
 #include "net.h"
+#include "pieces.h"
 #include "pool.h"
 #include "signal_safe.h"
 #include "wire.h"
@@ -26,6 +27,7 @@ enum class Verdict {
 struct Destination {
   void* buffer = nullptr;
   std::uint64_t room = 0;
+  PieceCursor pieces{};  // in place of buffer: where the payload's first byte goes
 };
 
 // The upper layer's side of one frame kind (channel, transfer, message). Signal-safe, gate held, no allocation.
@@ -118,9 +120,9 @@ class Engine {
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
 
-  // Sends `bytes` from `data` (which stays until done). Complete at once: 0 and `op` null. Otherwise `op` is set, and when on_done(…) was given
+  // Sends `bytes` from `data` (which stays until done, and so does its list if it is in pieces). Complete at once: 0 and `op` null. Otherwise `op` is set, and when on_done(…) was given
   // it is called once with 0 or an errno, after which op is gone; without it op stays until release(op).
-  int send(int peer, FrameKind kind, std::uint64_t id, const void* data, std::uint64_t bytes, SendOp*& op) MPLITE_SIGNAL_SAFE;
+  int send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& op) MPLITE_SIGNAL_SAFE;
   void on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) MPLITE_SIGNAL_SAFE;
   SendOp* find_send(std::uint64_t handle) const MPLITE_SIGNAL_SAFE { return sends_.find(handle); }
   // Copies what `op` has left, so that its data may be reused. False: the bound on such copies is reached, or no memory. Ordinary context.

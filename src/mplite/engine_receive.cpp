@@ -49,7 +49,8 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
   c.header = header;
   c.owed = header.length;
   c.destination = static_cast<std::uint8_t*>(destination.buffer);
-  c.room = destination.buffer != nullptr ? std::min<std::uint64_t>(destination.room, header.length) : 0;
+  c.pieces = destination.pieces;
+  c.room = destination.buffer != nullptr || destination.pieces ? std::min<std::uint64_t>(destination.room, header.length) : 0;
   return true;
 }
 
@@ -67,8 +68,12 @@ void Engine::parse(Connection& c) {
     if (c.in_frame) {
       const std::uint64_t n = std::min<std::uint64_t>(staged, c.owed);
       const std::uint64_t kept = std::min(n, c.room);
-      if (kept > 0) std::memcpy(c.destination, c.staging + c.begin, kept);
-      c.destination += kept;
+      if (c.pieces) {
+        c.pieces.scatter(c.staging + c.begin, kept);
+      } else {
+        if (kept > 0) std::memcpy(c.destination, c.staging + c.begin, kept);
+        c.destination += kept;
+      }
       c.room -= kept;
       c.owed -= n;
       c.begin += static_cast<std::uint32_t>(n);
@@ -131,16 +136,20 @@ bool Engine::pump(Connection& c) {
       std::memcpy(&header, c.staging + c.begin, sizeof header);
       ahead = std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (c.end - c.begin));
     }
-    iovec parts[2];
+    iovec parts[kIovsMax];
     int parts_count = 0;
     std::uint64_t direct = 0, offered = 0;
     if (c.in_frame && c.room > 0) {
-      direct = c.room;
-      parts[parts_count++] = {c.destination, c.room};
-      offered += c.room;
+      if (c.pieces) {
+        parts_count = c.pieces.list(c.room, parts, kIovsMax - 1, direct);
+      } else {
+        direct = c.room;
+        parts[parts_count++] = {c.destination, c.room};
+      }
+      offered += direct;
     }
     // Payload that nobody wants goes through staging and is dropped by parse().
-    if (!c.in_frame || c.owed == c.room || c.room == 0) {
+    if (!c.in_frame || c.owed == direct || c.room == 0) {
       ahead = std::min<std::uint64_t>(ahead, Connection::kStagingBytes - c.end);
       parts[parts_count++] = {c.staging + c.end, ahead};
       offered += ahead;
@@ -163,7 +172,10 @@ bool Engine::pump(Connection& c) {
     counters_.bytes_in += got;
     if (budget_ != kNoBudget) budget_ -= std::min(budget_, got);
     const std::uint64_t placed = std::min(got, direct);
-    c.destination += placed;
+    if (c.pieces)
+      c.pieces.skip(placed);
+    else
+      c.destination += placed;
     c.room -= placed;
     c.owed -= placed;
     c.end += static_cast<std::uint32_t>(got - placed);
@@ -202,6 +214,7 @@ void Engine::abandon(int peer, FrameKind kind, std::uint64_t id) {
   Connection* c = peers_[peer].connection;
   if (c == nullptr || !c->in_frame || c->header.kind != kind || c->header.id != id) return;
   c->destination = nullptr;
+  c->pieces = {};
   c->room = 0;
 }
 

@@ -13,6 +13,9 @@ FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, 
   return FrameHeader{kFrameMagic, kWireVersion, kind, length, id, offset, total};
 }
 
+// Of a frame's payload, when `sent` bytes of header and payload are out.
+std::uint64_t payload_sent(std::uint64_t sent) { return sent > kFrameHeaderBytes ? sent - kFrameHeaderBytes : 0; }
+
 MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes) { return static_cast<std::uint8_t*>(std::malloc(bytes)); }
 MPLITE_ORDINARY void free_copy(std::uint8_t* copy) { std::free(copy); }
 
@@ -37,7 +40,11 @@ bool Engine::commit_next(Peer& p, Connection& c) {
   const auto length = static_cast<std::uint32_t>(whole ? rest : options_.frame_bytes);
   f.header = make_header(op->kind, length, op->id, op->committed, op->kind == FrameKind::kControl ? length : op->total);
   f.op = op;
-  f.payload = op->data + op->committed;
+  f.pieces = op->uncommitted;
+  if (op->pieces == nullptr)
+    f.payload = op->data + op->committed;
+  else
+    op->uncommitted.skip(length);
   f.sent = 0;
   op->committed += length;
   ++op->frames;
@@ -65,6 +72,7 @@ bool Engine::advance(Connection& c, std::uint64_t bytes) {
     OutFrame& f = c.out[c.out_first];
     const std::uint64_t rest = kFrameHeaderBytes + f.header.length - f.sent;
     if (bytes < rest) {
+      if (f.pieces) f.pieces.skip(payload_sent(f.sent + bytes) - payload_sent(f.sent));
       f.sent += bytes;
       return true;
     }
@@ -95,23 +103,27 @@ void Engine::flush(int peer) {
       set_interest(*c, c->interest & ~kWritable);
       break;
     }
-    iovec parts[2 * Connection::kOutFrames];
+    iovec parts[kIovsMax];
     int parts_count = 0;
     std::uint64_t offered = 0;
-    for (int i = 0; i < c->out_count; ++i) {
+    for (int i = 0; i < c->out_count && parts_count < kIovsMax; ++i) {
       OutFrame& f = c->out[(c->out_first + i) % Connection::kOutFrames];
-      std::uint64_t skip = f.sent;
-      if (skip < kFrameHeaderBytes) {
-        parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + skip, kFrameHeaderBytes - skip};
-        offered += kFrameHeaderBytes - skip;
-        skip = 0;
-      } else {
-        skip -= kFrameHeaderBytes;
+      if (f.sent < kFrameHeaderBytes) {
+        parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + f.sent, kFrameHeaderBytes - f.sent};
+        offered += kFrameHeaderBytes - f.sent;
       }
-      if (f.header.length > skip) {
-        parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, f.header.length - skip};
-        offered += f.header.length - skip;
+      const std::uint64_t skip = payload_sent(f.sent);
+      const std::uint64_t rest = f.header.length - skip;
+      if (rest == 0) continue;
+      if (!f.pieces) {
+        if (parts_count == kIovsMax) break;
+        parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, rest};
+        offered += rest;
+        continue;
       }
+      std::uint64_t listed = 0;
+      parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
+      offered += listed;  // less than the rest only when the list is full, which ends the loop
     }
     const std::int64_t n = net_.write(c->fd, parts, parts_count);
     ++counters_.writes;
@@ -256,12 +268,14 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   return 0;
 }
 
-int Engine::send(int peer, FrameKind kind, std::uint64_t id, const void* data, std::uint64_t bytes, SendOp*& out) {
+int Engine::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& out) {
   out = nullptr;
   if (const int rc = ensure_connection(peer); rc < 0) return rc;
   if (sends_.free_count() == 0 && (async_ || !sends_.reserve(64))) return -ENOBUFS;
   SendOp* op = sends_.take();
-  op->data = static_cast<const std::uint8_t*>(data);
+  op->data = data.buffer;
+  op->pieces = data.pieces;
+  op->uncommitted.piece = data.pieces;
   op->total = bytes;
   op->id = id;
   op->kind = kind;
@@ -297,13 +311,17 @@ bool Engine::keep_copy(SendOp* op) {
   if (kept_bytes_ + op->total > options_.send_copy_max) return false;
   std::uint8_t* block = new_copy(op->total);
   if (block == nullptr) return false;
-  std::memcpy(block, op->data, op->total);
+  copy(block, op->pieces != nullptr ? Memory::in_pieces(op->pieces) : op->data, op->total);
   const Connection* c = peers_[op->peer].connection;
   for (int i = 0; c != nullptr && i < c->out_count; ++i) {
     OutFrame& f = peers_[op->peer].connection->out[(c->out_first + i) % Connection::kOutFrames];
-    if (f.op == op) f.payload = block + (f.payload - op->data);
+    if (f.op != op) continue;
+    f.payload = block + f.header.offset;
+    f.pieces = {};
   }
   op->data = op->block = block;
+  op->pieces = nullptr;
+  op->uncommitted = {};
   kept_bytes_ += op->total;
   return true;
 }

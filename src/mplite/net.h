@@ -19,6 +19,9 @@ struct NetEvent {
   unsigned ready;       // kReadable | kWritable; errors and hang-ups are reported as both
 };
 
+// Pieces of memory that one read or write moves; it looks at no more. The engine's list of them is on the handler's stack: 2 KB.
+inline constexpr int kIovsMax = 128;
+
 // Unanswered keepalive probes after which a peer counts as cut off.
 inline constexpr int kKeepaliveProbes = 5;
 

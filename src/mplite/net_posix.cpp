@@ -17,24 +17,55 @@
 namespace mplite {
 namespace {
 
-constexpr int kIovsPerCall = 64;
 constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS, Linux 6.15; not in Debian 12's headers
 
-// The iov to hand to the kernel: as given, or a copy cut to what one call may move. (read and write stop at 0x7ffff000 bytes by
-// themselves, sendmsg does too, but neither is promised for every protocol, and a 32-bit sum of an iov is EINVAL.)
-const iovec* clamp(const iovec* iov, int& iovs, iovec (&copy)[kIovsPerCall]) {
-  if (iovs > kIovsPerCall) iovs = kIovsPerCall;
+ssize_t receive_some(int fd, const iovec* iov, int iovs) {
+  if (iovs == 1) return recv(fd, iov->iov_base, iov->iov_len, 0);  // for one piece the kernel has no msghdr and iov to copy in
+  msghdr message = {};
+  message.msg_iov = const_cast<iovec*>(iov);
+  message.msg_iovlen = static_cast<std::size_t>(iovs);
+  return recvmsg(fd, &message, 0);
+}
+
+ssize_t send_some(int fd, const iovec* iov, int iovs) {
+  if (iovs == 1) return send(fd, iov->iov_base, iov->iov_len, MSG_NOSIGNAL);
+  msghdr message = {};
+  message.msg_iov = const_cast<iovec*>(iov);
+  message.msg_iovlen = static_cast<std::size_t>(iovs);
+  return sendmsg(fd, &message, MSG_NOSIGNAL);
+}
+
+using Move = ssize_t (*)(int fd, const iovec* iov, int iovs);
+
+template <Move move>
+std::int64_t move_all(int fd, const iovec* iov, int iovs) {
+  for (;;) {
+    const ssize_t n = move(fd, iov, iovs);
+    if (n >= 0) return n;
+    if (errno != EINTR) return -errno;
+  }
+}
+
+// In a frame of its own, so that the copy is on the stack only when it is needed: the handler's may be small.
+template <Move move>
+[[gnu::noinline]] std::int64_t move_clamped(int fd, const iovec* iov, int last, std::size_t last_bytes) {
+  iovec copy[kIovsMax];
+  memcpy(copy, iov, static_cast<std::size_t>(last + 1) * sizeof *iov);
+  copy[last].iov_len = last_bytes;
+  return move_all<move>(fd, copy, last + 1);
+}
+
+// As given, or cut to what one call may move. (read and write stop at 0x7ffff000 bytes by themselves, sendmsg does too, but neither is promised for
+// every protocol, and a 32-bit sum of an iov is EINVAL.)
+template <Move move>
+std::int64_t move_some(int fd, const iovec* iov, int iovs) {
+  if (iovs > kIovsMax) iovs = kIovsMax;
   std::size_t sum = 0;
   for (int i = 0; i < iovs; ++i) {
-    if (iov[i].iov_len > PosixNet::kBytesPerCall - sum) {
-      for (int k = 0; k <= i; ++k) copy[k] = iov[k];
-      copy[i].iov_len = PosixNet::kBytesPerCall - sum;
-      iovs = i + 1;
-      return copy;
-    }
+    if (iov[i].iov_len > PosixNet::kBytesPerCall - sum) return move_clamped<move>(fd, iov, i, PosixNet::kBytesPerCall - sum);
     sum += iov[i].iov_len;
   }
-  return iov;
+  return move_all<move>(fd, iov, iovs);
 }
 
 socklen_t address_length(const sockaddr_storage& address) {
@@ -113,31 +144,9 @@ int PosixNet::accept(int listener, sockaddr_storage& from) MPLITE_SIGNAL_SAFE {
   }
 }
 
-std::int64_t PosixNet::read(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE {
-  iovec copy[kIovsPerCall];
-  msghdr message = {};
-  message.msg_iov = const_cast<iovec*>(clamp(iov, iovs, copy));
-  message.msg_iovlen = static_cast<std::size_t>(iovs);
-  for (;;) {
-    // recv and send for one piece: the kernel has no msghdr and iov to copy in.
-    const ssize_t n = iovs == 1 ? recv(fd, message.msg_iov->iov_base, message.msg_iov->iov_len, 0) : recvmsg(fd, &message, 0);
-    if (n >= 0) return n;
-    if (errno != EINTR) return -errno;
-  }
-}
+std::int64_t PosixNet::read(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE { return move_some<receive_some>(fd, iov, iovs); }
 
-std::int64_t PosixNet::write(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE {
-  iovec copy[kIovsPerCall];
-  msghdr message = {};
-  message.msg_iov = const_cast<iovec*>(clamp(iov, iovs, copy));
-  message.msg_iovlen = static_cast<std::size_t>(iovs);
-  for (;;) {
-    const ssize_t n = iovs == 1 ? send(fd, message.msg_iov->iov_base, message.msg_iov->iov_len, MSG_NOSIGNAL)
-                                : sendmsg(fd, &message, MSG_NOSIGNAL);
-    if (n >= 0) return n;
-    if (errno != EINTR) return -errno;
-  }
-}
+std::int64_t PosixNet::write(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE { return move_some<send_some>(fd, iov, iovs); }
 
 void PosixNet::close(int fd) MPLITE_SIGNAL_SAFE {
   // Linux frees the descriptor even on EINTR; a second close could hit somebody else's.

@@ -316,6 +316,227 @@ static void derived_datatypes(void)
     MPI_Type_free(&record_type);
 }
 
+/* ---- types of large blocks, which are moved piece by piece ---- */
+
+/* A type and, from its construction and not from MPI, where its bytes are: in packed order, relative to the address that MPI is given. */
+enum { BLOCKS_MAX = 4000, REGION = 8 << 20 };
+struct layout {
+    const char *name;
+    MPI_Datatype type;
+    int count;                  /* of the type, in the call */
+    MPI_Aint origin;            /* of that address, in the region; < 0: MPI_BOTTOM, and places are addresses */
+    int blocks;
+    MPI_Aint place[BLOCKS_MAX];
+    size_t length[BLOCKS_MAX];
+    size_t bytes;
+};
+
+static void add_block(struct layout *l, MPI_Aint place, size_t length)
+{
+    l->place[l->blocks] = place;
+    l->length[l->blocks++] = length;
+    l->bytes += length;
+}
+
+enum { SHAPES = 7 };
+
+/* `region` has room for every shape; `block` is a multiple of 8. */
+static void make_layout(struct layout *l, int shape, int blocks, int block, unsigned char *region)
+{
+    MPI_Datatype inner;
+    int *lengths = malloc(sizeof(int) * (size_t) blocks);
+    MPI_Aint *places = malloc(sizeof(MPI_Aint) * (size_t) blocks);
+    if (!lengths || !places || blocks > BLOCKS_MAX / 2)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    memset(l, 0, sizeof *l);
+    l->count = 1;
+    switch (shape) {
+        case 0:
+            l->name = "contiguous";
+            MPI_Type_contiguous(blocks * block, MPI_BYTE, &l->type);
+            add_block(l, 0, (size_t) blocks * (size_t) block);
+            break;
+        case 1:
+            l->name = "vector of doubles";
+            MPI_Type_vector(blocks, block / 8, block / 8 + 3, MPI_DOUBLE, &l->type);
+            for (int k = 0; k < blocks; k++)
+                add_block(l, (MPI_Aint) k * (block + 24), (size_t) block);
+            break;
+        case 2:                /* backwards in memory, from a negative lower bound, blocks of 0 and of other lengths among them */
+            l->name = "hindexed";
+            l->origin = REGION / 2;
+            for (int k = 0; k < blocks; k++) {
+                lengths[k] = k % 5 == 4 ? 0 : k % 3 == 2 ? block + 1 : block;
+                places[k] = (MPI_Aint) (blocks / 2 - k) * (block + 9);
+                add_block(l, places[k], (size_t) lengths[k]);
+            }
+            MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
+            break;
+        case 3:                /* count > 1, with a gap between the elements: the extent is set */
+            l->name = "resized, many";
+            MPI_Type_contiguous(block, MPI_BYTE, &inner);
+            MPI_Type_create_resized(inner, -8, block + 40, &l->type);
+            MPI_Type_free(&inner);
+            l->count = blocks;
+            for (int k = 0; k < blocks; k++)
+                add_block(l, (MPI_Aint) k * (block + 40), (size_t) block);
+            break;
+        case 4:                /* absolute addresses */
+            l->name = "struct at MPI_BOTTOM";
+            l->origin = -1;
+            for (int k = 0; k < blocks; k++) {
+                lengths[k] = block;
+                MPI_Get_address(region + 100 + (size_t) k * (size_t) (block + 16), &places[k]);
+                add_block(l, places[k], (size_t) block);
+            }
+            MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
+            break;
+        case 5: {              /* columns of a matrix of rows of `block` bytes, nested */
+            l->name = "vector of vectors";
+            MPI_Type_create_hvector(2, block / 2, block, MPI_BYTE, &inner);
+            MPI_Type_create_hvector(blocks, 1, 3 * (MPI_Aint) block, inner, &l->type);
+            MPI_Type_free(&inner);
+            for (int k = 0; k < blocks; k++)
+                for (int half = 0; half < 2; half++)
+                    add_block(l, (MPI_Aint) k * 3 * block + half * block, (size_t) block / 2);
+            break;
+        }
+        default:{              /* neighbours that touch, which a list may join, and one that stands alone */
+            l->name = "struct";
+            MPI_Datatype types[3] = { MPI_DOUBLE, MPI_INT, MPI_BYTE };
+            const int counts[3] = { block / 8, block / 4, block };
+            const MPI_Aint at[3] = { 0, block, 3 * (MPI_Aint) block };
+            MPI_Type_create_struct(3, counts, at, types, &inner);
+            MPI_Type_create_resized(inner, 0, 5 * (MPI_Aint) block, &l->type);
+            MPI_Type_free(&inner);
+            l->count = (blocks + 2) / 3;
+            for (int k = 0; k < l->count; k++)
+                for (int part = 0; part < 3; part++)
+                    add_block(l, (MPI_Aint) k * 5 * block + at[part], (size_t) block);
+        }
+    }
+    MPI_Type_commit(&l->type);
+    free(lengths);
+    free(places);
+}
+
+static unsigned char *address_of(const struct layout *l, unsigned char *region)
+{
+    return l->origin < 0 ? (unsigned char *) MPI_BOTTOM : region + l->origin;
+}
+
+static unsigned char *block_at(const struct layout *l, int k, unsigned char *region)
+{
+    return l->origin < 0 ? (unsigned char *) l->place[k] : region + l->origin + l->place[k];
+}
+
+/* The first `bytes` are the pattern, and nothing else of the region is written. Puts the region back. */
+static int layout_is_right(const struct layout *l, unsigned char *region, size_t bytes, unsigned seed)
+{
+    size_t i = 0;
+    int right_data = 1;
+    for (int k = 0; k < l->blocks; k++)
+        for (size_t j = 0; j < l->length[k] && i < bytes; j++, i++) {
+            unsigned char *p = block_at(l, k, region) + j;
+            right_data &= *p == pattern_byte(i, seed);
+            *p = 0xee;
+        }
+    for (size_t j = 0; j < REGION; j++)
+        right_data &= region[j] == 0xee;
+    return right_data && i == bytes;
+}
+
+static void types_of_large_blocks(void)
+{
+    static const int shapes_of[][2] = { {3, 1000}, {8, 640}, {30, 1024}, {1000, 512}, {300, 2048}, {3, 64}, {200, 104}, {4, 100000} };
+    static struct layout from, to;
+    unsigned char *sent = malloc(REGION), *got = malloc(REGION);
+    MPI_Comm comm;
+    if (!sent || !got)
+        MPI_Abort(MPI_COMM_WORLD, 2);
+    memset(got, 0xee, REGION);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    unsigned turn = 0;
+    for (unsigned s = 0; s < sizeof shapes_of / sizeof *shapes_of; s++)
+        for (int pair = 0; pair < SHAPES * SHAPES; pair++, turn++) {
+            const int blocks = shapes_of[s][0], block = shapes_of[s][1];
+            /* of other block lengths than the sender's; sometimes with less room, sometimes with more */
+            const int cut = turn % 4 == 1, more = turn % 4 == 2, posted = turn % 3 != 0, matched = turn % 3 == 0 && turn % 2;
+            make_layout(&from, pair / SHAPES, blocks, block, sent);
+            make_layout(&to, pair % SHAPES, cut && blocks > 1 ? blocks - 1 : blocks + more, block, got);
+            const unsigned seed = (unsigned) my_rank + turn, from_seed = (unsigned) left + turn;
+            size_t i = 0;
+            for (int k = 0; k < from.blocks; k++)
+                for (size_t j = 0; j < from.length[k]; j++)
+                    block_at(&from, k, sent)[j] = pattern_byte(i++, seed);
+            const size_t delivered = from.bytes < to.bytes ? from.bytes : to.bytes;
+            MPI_Request requests[2];
+            MPI_Status status;
+            int code, class = MPI_SUCCESS;
+            if (posted) {
+                MPI_Irecv(address_of(&to, got), to.count, to.type, left, 50, comm, &requests[0]);
+                MPI_Barrier(comm);
+            }
+            if (turn % 5 == 0)
+                MPI_Issend(address_of(&from, sent), from.count, from.type, right, 50, comm, &requests[1]);
+            else
+                MPI_Isend(address_of(&from, sent), from.count, from.type, right, 50, comm, &requests[1]);
+            /* a type may be freed while it is in use */
+            MPI_Type_free(&from.type);
+            if (!posted) {
+                MPI_Message message;
+                MPI_Probe(left, 50, comm, &status);
+                if (matched) {
+                    MPI_Mprobe(left, 50, comm, &message, &status);
+                    MPI_Imrecv(address_of(&to, got), to.count, to.type, &message, &requests[0]);
+                } else {
+                    MPI_Irecv(address_of(&to, got), to.count, to.type, left, 50, comm, &requests[0]);
+                }
+            }
+            MPI_Type_free(&to.type);
+            code = MPI_Wait(&requests[0], &status);
+            MPI_Error_class(code, &class);
+            /* a message that ends inside of a double is an error of types, as it is when it is unpacked */
+            if (from.bytes > to.bytes)
+                CHECK(class == MPI_ERR_TRUNCATE, "%s to %s, %zu bytes into %zu: error class %d", from.name, to.name, from.bytes, to.bytes, class);
+            else
+                CHECK(class == MPI_SUCCESS || class == MPI_ERR_TYPE, "%s to %s, %zu bytes into %zu: error class %d", from.name, to.name, from.bytes, to.bytes, class);
+            CHECK(layout_is_right(&to, got, delivered, from_seed) || class == MPI_ERR_TYPE, "%s to %s, %zu bytes into %zu, %d blocks of %d", from.name, to.name, from.bytes, to.bytes, blocks, block);
+            if (class == MPI_ERR_TYPE)
+                memset(got, 0xee, REGION);
+            MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
+        }
+
+    /* the pieces of a send may overlap */
+    const int lengths[] = { 2000, 2000, 2000 };
+    const MPI_Aint places[] = { 0, 500, 0 };
+    MPI_Datatype overlapping;
+    MPI_Type_create_hindexed(3, lengths, places, MPI_BYTE, &overlapping);
+    MPI_Type_commit(&overlapping);
+    pattern_fill(sent, 2500, (unsigned) my_rank);
+    MPI_Sendrecv(sent, 1, overlapping, right, 51, in, 6000, MPI_BYTE, left, 51, comm, MPI_STATUS_IGNORE);
+    int good = 1;
+    for (int k = 0; k < 6000; k++)
+        good &= in[k] == pattern_byte((size_t) (k < 2000 ? k : k < 4000 ? k - 1500 : k - 4000), (unsigned) left);
+    CHECK(good, "overlapping pieces");
+    MPI_Type_free(&overlapping);
+
+    /* ends inside of a double */
+    make_layout(&to, 1, 10, 800, got);
+    MPI_Request request;
+    MPI_Status status;
+    int class;
+    MPI_Irecv(got, 1, to.type, left, 52, comm, &request);
+    MPI_Send(sent, 2003, MPI_BYTE, right, 52, comm);
+    MPI_Error_class(MPI_Wait(&request, &status), &class);
+    CHECK(class == MPI_ERR_TYPE, "a message that ends inside of a double: error class %d", class);
+    MPI_Type_free(&to.type);
+    MPI_Comm_free(&comm);
+    free(sent);
+    free(got);
+}
+
 static void self_sends(void)
 {
     for (int i = 0; i < SIZES; i++)
@@ -537,6 +758,7 @@ int main(int argc, char **argv)
         { "truncation_is_an_error_and_no_more", truncation_is_an_error_and_no_more },
         { "probes_find_and_detach", probes_find_and_detach },
         { "derived_datatypes", derived_datatypes },
+        { "types_of_large_blocks", types_of_large_blocks },
         { "self_sends", self_sends },
         { "flood_of_unexpected_messages", flood_of_unexpected_messages },
         { "persistent_requests", persistent_requests },

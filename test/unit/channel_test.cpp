@@ -6,9 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
+#include <random>
 #include <set>
 #include <vector>
 
+#include "in_pieces.h"
 #include "mplite/net_posix.h"
 #include "sim_ranks.h"
 
@@ -255,6 +257,61 @@ START_TEST(channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_
   ck_assert_int_eq(std::memcmp(got.data(), message.data(), 150), 0);
   for (std::size_t i = 150; i < got.size(); ++i) ck_assert_uint_eq(got[i], 0xee);
   ck_assert_int_eq(MPID_RecvFromChannel(got.data(), 1'000, 0), 4);
+}
+END_TEST
+
+// Channel messages and transfers from and into pieces and buffers, whole and too long for the receive, the receive posted before and after.
+START_TEST(pieces_and_buffers_mix_at_both_ends) {
+  std::mt19937 engine(11);
+  const auto random = [&engine](std::size_t n) { return engine() % n; };
+  for (int round = 0; round < 400; ++round) {
+    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) { o.frame_bytes = static_cast<std::uint32_t>(20 + random(900)); });
+    r.connect(0, 1);
+    const std::size_t bytes = random(4'000);
+    const std::size_t room = random(3) == 0 ? random(bytes + 1) : bytes + random(3);
+    const bool transfer = random(2) != 0, from_pieces = random(2) != 0, to_pieces = random(4) != 0, early = random(2) != 0;
+    const Bytes data = bytes_of(bytes, round);
+    InPieces from = InPieces::random(bytes + 1, 1 + random(300), random);
+    from.fill(data);
+    InPieces to = InPieces::random(room + random(2), 1 + random(300), random);
+    Bytes flat(room + 1, 0xee);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0, sid = 0;
+    r.as(1);
+    if (transfer) ck_assert_int_eq(MPID_CreateRecvTransfer(nullptr, 0, 0, &id), 0);
+    const auto receive = [&] {
+      r.as(1);
+      int rc = 0;
+      if (transfer)
+        rc = to_pieces ? MPID_StartNBRecvTransferV(to.pieces(), room, 0, id, &rid) : MPID_StartNBRecvTransfer(flat.data(), room, 0, id, &rid);
+      else
+        rc = to_pieces ? MPID_IRecvFromChannelV(to.pieces(), room, 0, &rid) : MPID_IRecvFromChannel(flat.data(), room, 0, &rid);
+      ck_assert_int_eq(rc, 0);
+    };
+    if (early) receive();
+    r.as(0);
+    int rc = 0;
+    if (transfer)
+      rc = from_pieces ? MPID_StartNBSendTransferV(from.pieces(), bytes, 1, id, &sid) : MPID_StartNBSendTransfer(data.data(), bytes, 1, id, &sid);
+    else
+      rc = from_pieces ? MPID_ISendChannelV(from.pieces(), bytes, 1, &sid) : MPID_ISendChannel(data.data(), bytes, 1, &sid);
+    ck_assert_int_eq(rc, 0);
+    r.turn(2);
+    if (!early) receive();
+    r.as(1);
+    int done = 0;
+    ck_assert(r.until([&] { r.as(1); return (done = MPID_RecvStatus(rid)) != 0; }));
+    ck_assert_int_eq(done, 1);
+    ck_assert_int_eq(MPID_WRecvFromChannel(rid), static_cast<std::int64_t>(bytes));
+    const std::size_t wanted = std::min(bytes, room);
+    Bytes got = to_pieces ? to.packed() : flat;
+    got.resize(wanted);
+    ck_assert_msg(std::equal(got.begin(), got.end(), data.begin()), "round %d", round);
+    if (to_pieces) ck_assert(to.untouched_but(wanted));
+    else for (std::size_t i = wanted; i < flat.size(); ++i) ck_assert_uint_eq(flat[i], 0xee);
+    r.as(0);
+    if (sid != 0) ck_assert_int_eq(MPID_WSendChannel(sid), 0);
+  }
 }
 END_TEST
 
@@ -1000,7 +1057,7 @@ int main() {
                     control_packets_of_1_to_16384_bytes_are_taken_and_no_others, control_receive_that_is_too_short_gets_the_first_bytes,
                     data_behind_a_control_packet_arrives_as_one_packet, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
                     channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
-                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, isend_keeps_the_buffer_until_test_or_wait_says_so,
+                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, isend_keeps_the_buffer_until_test_or_wait_says_so,
                     isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,
                     waiting_for_the_channel_keeps_control_packets_in_order, transfers_are_matched_by_id_whatever_their_order,
                     blocking_transfers_wait_for_each_other, data_for_a_transfer_that_is_not_started_waits_for_its_buffer,

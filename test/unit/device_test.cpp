@@ -11,6 +11,7 @@
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/device.h"
 #include "fake_channel.h"
+#include "in_pieces.h"
 #include "run_tests.h"
 
 using ch_lite::DeviceOptions;
@@ -167,6 +168,179 @@ START_TEST(every_size_arrives_by_every_cutoff_expected_and_unexpected) {
 }
 END_TEST
 
+// Either side in pieces or both; posted first, unexpected, detached or still arriving; whole and cut at every boundary of a piece and beside it.
+START_TEST(pieces_arrive_by_every_cutoff_expected_and_unexpected) {
+  std::mt19937 engine(3);
+  const auto random = [&engine](std::size_t n) { return engine() % n; };
+  for (const Cut& cut : kCuts) {
+    for (std::size_t bytes : {std::size_t{1}, std::size_t{100}, kShort, kShort + 1, kEager, kEager + 1}) {
+      for (int variant = 0; variant < 96; ++variant) {
+        const bool posted_first = (variant & 1) != 0, in_handler = (variant & 2) != 0, lazy = (variant & 4) != 0, sync = (variant & 8) != 0,
+                   by_probe = !posted_first && (variant & 16) != 0;
+        const int which = variant / 32;
+        const bool from_pieces = which != 1, to_pieces = which != 0;
+        DeviceOptions o = usual();
+        o.short_max = cut.short_max;
+        o.eager_max = cut.eager_max;
+        auto w = make_world(2, o, static_cast<unsigned>(bytes) + 1);
+        w->lazy = lazy;
+        const auto data = pattern(bytes, 3);
+        const std::size_t room = random(3) == 0 ? random(bytes + 1) : bytes + random(2);
+        InPieces from = InPieces::random(bytes + random(2), 1 + bytes / 7, random), to = InPieces::random(room + random(3), 1 + bytes / 5, random);
+        from.fill(data);
+        std::vector<std::uint8_t> flat(room + 1, 0xee);
+        lite_request *send = nullptr, *receive = nullptr;
+        lite_status status{};
+        int received = -100;
+        auto post = [&] {
+          w->as(1);
+          lite_message* message = nullptr;
+          if (by_probe) {
+            for (int i = 0; i < 1000 && message == nullptr; ++i) ck_assert_int_ge(lite_improbe(0, &kEnvelope, &status, &message), 0);
+            ck_assert_ptr_nonnull(message);
+            received = to_pieces ? lite_imrecvv(message, to.pieces(), to.count(), room, &from, &status, &receive)
+                                 : lite_imrecv(message, flat.data(), room, &from, &status, &receive);
+          } else {
+            received = to_pieces ? lite_irecvv(to.pieces(), to.count(), room, 0, &kEnvelope, &from, &status, &receive)
+                                 : lite_irecv(flat.data(), room, 0, &kEnvelope, &from, &status, &receive);
+          }
+          ck_assert_int_ge(received, 0);
+        };
+        if (posted_first) post();
+        w->as(0);
+        const unsigned flags = sync ? LITE_SEND_SYNC : 0;
+        const int sent = from_pieces ? lite_isendv(from.pieces(), from.count(), bytes, 1, &kEnvelope, flags, &send, &send)
+                                     : lite_isend(data.data(), bytes, 1, &kEnvelope, flags, &send, &send);
+        ck_assert_int_ge(sent, 0);
+        if (sent == LITE_OK && from_pieces) from = InPieces({});  // reused by its owner
+        auto move = [&] {
+          if (!in_handler) return w->settle();
+          for (int i = 0; i < 60; ++i) w->handler(i % 2);
+        };
+        if (!posted_first) {
+          if (random(3) != 0) move();
+          else if (random(2) != 0) w->handler(1);
+          post();
+        }
+        move();
+        w->settle();
+        if (received == LITE_PENDING) status = completed(*w, 1, receive);
+        const std::size_t wanted = std::min(bytes, room);
+        ck_assert_msg(status.error == (room < bytes ? LITE_ERR_TRUNCATE : LITE_OK) && status.bytes == wanted, "%s, %zu bytes, variant %d: %d, %zu", cut.name,
+                      bytes, variant, status.error, static_cast<std::size_t>(status.bytes));
+        auto got = to_pieces ? to.packed() : flat;
+        got.resize(wanted);
+        ck_assert_msg(std::equal(got.begin(), got.end(), data.begin()), "%s, %zu bytes, variant %d", cut.name, bytes, variant);
+        if (to_pieces) ck_assert(to.untouched_but(wanted));
+        else for (std::size_t i = wanted; i < flat.size(); ++i) ck_assert_uint_eq(flat[i], 0xee);
+        if (sent == LITE_PENDING) ck_assert_int_eq(completed(*w, 0, send).error, LITE_OK);
+        check_clean(*w);
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(receive_in_pieces_is_truncated_at_every_boundary_by_every_protocol) {
+  const std::vector<std::size_t> lengths = {0, 3, 1, 0, 8, 2, 30, 5, 0, 1};
+  for (const Cut& cut : {Cut{"short", kShort, kEager}, Cut{"eager", 0, kEager}, Cut{"rendezvous", 0, 0}}) {
+    for (std::size_t room = 0; room <= 50; ++room) {
+      for (bool posted_first : {true, false}) {
+        DeviceOptions o = usual();
+        o.short_max = cut.short_max;
+        o.eager_max = cut.eager_max;
+        auto w = make_world(2, o);
+        const auto data = pattern(51, 1);
+        InPieces to(lengths);
+        lite_request *send = nullptr, *receive = nullptr;
+        lite_status status{};
+        int received = -100;
+        auto post = [&] {
+          w->as(1);
+          received = lite_irecvv(to.pieces(), to.count(), room, 0, &kEnvelope, nullptr, &status, &receive);
+        };
+        if (posted_first) post();
+        w->as(0);
+        const int sent = lite_isend(data.data(), data.size(), 1, &kEnvelope, 0, nullptr, &send);
+        w->settle();
+        if (!posted_first) post();
+        w->settle();
+        if (received == LITE_PENDING) status = completed(*w, 1, receive);
+        ck_assert_int_eq(status.error, LITE_ERR_TRUNCATE);
+        ck_assert_uint_eq(status.bytes, room);
+        auto got = to.packed();
+        got.resize(room);
+        ck_assert_msg(std::equal(got.begin(), got.end(), data.begin()), "%s, room %zu", cut.name, room);
+        ck_assert(to.untouched_but(room));
+        if (sent == LITE_PENDING) completed(*w, 0, send);
+        check_clean(*w);
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(pieces_to_oneself_and_cancelled) {
+  for (std::size_t bytes : kSizes) {
+    for (int variant = 0; variant < 12; ++variant) {
+      const bool posted_first = (variant & 1) != 0, sync = (variant & 2) != 0, from_pieces = variant / 4 != 1, to_pieces = variant / 4 != 0;
+      auto w = make_world(1, usual());
+      const auto data = pattern(bytes, 6);
+      std::mt19937 engine(static_cast<unsigned>(bytes));
+      const auto random = [&engine](std::size_t n) { return engine() % n; };
+      InPieces from = InPieces::random(bytes, 1 + bytes / 9, random), to = InPieces::random(bytes, 1 + bytes / 8, random);
+      from.fill(data);
+      std::vector<std::uint8_t> flat(bytes);
+      lite_request *send = nullptr, *receive = nullptr;
+      lite_status status{};
+      w->as(0);
+      const auto post = [&] {
+        return to_pieces ? lite_irecvv(to.pieces(), to.count(), bytes, 0, &kEnvelope, nullptr, &status, &receive)
+                         : lite_irecv(flat.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive);
+      };
+      ck_assert_int_eq(post(), LITE_PENDING);
+      ck_assert_int_eq(lite_cancel_recv(receive), 1);
+      if (posted_first) ck_assert_int_eq(post(), LITE_PENDING);
+      const unsigned flags = sync ? LITE_SEND_SYNC : 0;
+      const int sent = from_pieces ? lite_isendv(from.pieces(), from.count(), bytes, 0, &kEnvelope, flags, nullptr, &send)
+                                   : lite_isend(data.data(), bytes, 0, &kEnvelope, flags, nullptr, &send);
+      ck_assert_int_eq(sent, !posted_first && (sync || bytes > kEager) ? LITE_PENDING : LITE_OK);
+      if (sent == LITE_OK) from = InPieces({});
+      lite_progress();
+      if (posted_first) status = completed(*w, 0, receive);
+      else ck_assert_int_eq(post(), LITE_OK);
+      ck_assert(status.error == LITE_OK && status.bytes == bytes && (to_pieces ? to.packed() : flat) == data);
+      ck_assert(!to_pieces || to.untouched_but(bytes));
+      if (sent == LITE_PENDING) completed(*w, 0, send);
+      check_clean(*w);
+    }
+  }
+}
+END_TEST
+
+START_TEST(pieces_shorter_than_the_message_are_refused) {
+  auto w = make_world(2, usual());
+  InPieces few({3, 0, 4});
+  lite_request* request = nullptr;
+  lite_status status{};
+  w->as(0);
+  ck_assert_int_eq(lite_isendv(few.pieces(), few.count(), 8, 1, &kEnvelope, 0, nullptr, &request), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_irecvv(few.pieces(), few.count(), 8, 1, &kEnvelope, nullptr, &status, &request), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_isendv(nullptr, 0, 1, 1, &kEnvelope, 0, nullptr, &request), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_isendv(nullptr, 0, 0, 1, &kEnvelope, 0, nullptr, &request), LITE_OK);
+  ck_assert_int_eq(lite_isendv(few.pieces(), few.count(), 7, 1, &kEnvelope, 0, nullptr, &request), LITE_OK);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_irecvv(nullptr, 0, 0, 0, &kEnvelope, nullptr, &status, &request), LITE_OK);
+  lite_message* message = nullptr;
+  ck_assert_int_eq(lite_improbe(0, &kEnvelope, &status, &message), 1);
+  ck_assert_int_eq(lite_imrecvv(message, few.pieces(), few.count(), 8, nullptr, &status, &request), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_imrecvv(message, few.pieces(), few.count(), 7, nullptr, &status, &request), LITE_OK);
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
 START_TEST(cutoffs_choose_what_the_counters_show) {
   auto w = make_world(2, usual());
   std::vector<std::uint8_t> data(kEager + 1), into(kEager + 1);
@@ -257,7 +431,7 @@ START_TEST(matched_eager_message_goes_straight_into_the_users_buffer) {
   w->settle();
   ck_assert_uint_eq(device(*w, 1).blocks().bytes_in_use(), 0);
   bool posted_there = false;
-  for (const auto& [id, op] : w->ranks[1]->ops) posted_there = posted_there || op.buffer == into.data();
+  for (const auto& [id, op] : w->ranks[1]->ops) posted_there = posted_there || op.memory.buffer == into.data();
   ck_assert(posted_there);
   w->hold_bulk = false;
   w->settle();
@@ -1250,7 +1424,9 @@ END_TEST
 
 int main() {
   return run_tests("device",
-                   {every_size_arrives_by_every_cutoff_expected_and_unexpected, cutoffs_choose_what_the_counters_show,
+                   {every_size_arrives_by_every_cutoff_expected_and_unexpected, pieces_arrive_by_every_cutoff_expected_and_unexpected,
+                    receive_in_pieces_is_truncated_at_every_boundary_by_every_protocol, pieces_to_oneself_and_cancelled,
+                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show,
                     message_longer_than_the_receive_is_truncated_by_every_protocol,
                     rendezvous_handshake_needs_only_handlers,
                     matched_eager_message_goes_straight_into_the_users_buffer,

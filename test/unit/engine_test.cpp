@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "alloc_trap.h"
+#include "in_pieces.h"
 #include "sim_ranks.h"
 
 #include "run_tests.h"
@@ -66,6 +67,33 @@ struct Taker {
   }
   void install(Engine& e, FrameKind kind) { e.set_sink(kind, {this, begin, end}); }
 };
+
+// The same into pieces; of them, at most `room` bytes are given.
+struct PiecesTaker {
+  explicit PiecesTaker(const std::vector<std::size_t>& lengths) : memory(lengths), room(memory.bytes()) {}
+  InPieces memory;
+  std::uint64_t room;
+  int ended = 0;
+  std::uint64_t arrived = 0;
+  static Verdict begin(void* self, int, const FrameHeader& header, Destination& destination) {
+    auto* t = static_cast<PiecesTaker*>(self);
+    if (header.offset >= t->room) return Verdict::kTake;
+    destination.pieces.piece = t->memory.pieces();
+    destination.pieces.skip(header.offset);
+    destination.room = t->room - header.offset;
+    return Verdict::kTake;
+  }
+  static void end(void* self, int, const FrameHeader& header) {
+    auto* t = static_cast<PiecesTaker*>(self);
+    t->arrived += header.length;
+    if (t->arrived == header.total) ++t->ended;
+  }
+  void install(Engine& e, FrameKind kind) { e.set_sink(kind, {this, begin, end}); }
+};
+
+// 100 bytes in all.
+const std::vector<std::size_t> kSomePieces = {7, 0, 1, 20, 0, 0, 3, 40, 1, 1, 27, 0};
+const std::vector<std::size_t> kOtherPieces = {0, 50, 2, 0, 1, 31, 16};
 
 struct Losses {
   int count = 0;
@@ -336,6 +364,149 @@ START_TEST(abandoned_destination_is_not_written_any_more) {
   ck_assert_uint_eq(hear(r, 1, 0)[0], 9);
   ck_assert(taker.buffer == seen);
   r.engine(0).release(op);
+}
+END_TEST
+
+// From pieces into pieces of other lengths: the first write, then the first read, ends after n bytes; the next ones come byte by byte for a while.
+START_TEST(pieces_cut_at_every_byte_leave_and_arrive_whole) {
+  for (const std::uint32_t frame : {1'000u, 33u}) {
+    for (int cut_reads = 0; cut_reads < 2; ++cut_reads) {
+      for (std::uint64_t n = 1; n < 280; ++n) {
+        SimRanks r(2, SimRanks::no_faults(), [frame](EngineOptions& o) { o.frame_bytes = frame; });
+        PiecesTaker taker(kOtherPieces);
+        taker.install(r.engine(1), FrameKind::kTransfer);
+        r.connect(0, 1);
+        int calls = 0;
+        (cut_reads != 0 ? r.world.read_limit : r.world.write_limit) = [&](int host, std::uint64_t could) -> std::uint64_t {
+          if (host != cut_reads || could == 0) return could;
+          return calls++ == 0 ? n : calls < 12 ? 1 : could;
+        };
+        const auto data = bytes_of(100, 2);
+        InPieces from(kSomePieces);
+        from.fill(data);
+        r.engine(0).hold(1);
+        say(r.engine(0), 1, bytes_of(20, 1));
+        SendOp* op = nullptr;
+        ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 5, Memory::in_pieces(from.pieces()), data.size(), op), 0);
+        ck_assert_ptr_nonnull(op);
+        Note note;
+        r.engine(0).on_done(op, on_done, &note);
+        say(r.engine(0), 1, bytes_of(10, 3));
+        r.engine(0).let_go(1);
+        ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
+        ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
+        ck_assert(r.until([&] { return taker.ended == 1; }));
+        ck_assert_msg(taker.memory.packed() == data, "frames of %u, %s cut after %d", frame, cut_reads != 0 ? "reads" : "writes", static_cast<int>(n));
+        ck_assert(taker.memory.untouched_but(data.size()));
+        ck_assert_int_eq(note.calls, 1);
+        ck_assert_int_eq(note.error, 0);
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(pieces_beyond_what_one_system_call_takes_follow_in_the_next) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_bytes = 4'000; });
+  r.connect(0, 1);
+  int calls[2] = {};
+  const std::vector<std::size_t> lengths(1'000, 20);
+  PiecesTaker taker(lengths);
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(20'000, 4);
+  InPieces from(lengths);
+  from.fill(data);
+  // Largest that one call was offered, by rank.
+  std::uint64_t most[2] = {};
+  const auto note = [&](int host, std::uint64_t could) {
+    ++calls[host];
+    most[host] = std::max(most[host], could);
+    return could;
+  };
+  r.world.read_limit = note;
+  r.world.write_limit = note;
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 5, Memory::in_pieces(from.pieces()), data.size(), op);
+  say(r.engine(0), 1, {7});
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 7);
+  ck_assert(r.until([&] { return taker.ended == 1; }));
+  ck_assert(taker.memory.packed() == data);
+  ck_assert(taker.memory.untouched_but(data.size()));
+  // The sender fills its calls whatever the frames are; a read goes as far as its frame.
+  ck_assert_uint_le(most[0], kIovsMax * 32);
+  ck_assert_int_le(calls[0], 1'010 / kIovsMax + 12);
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(room_in_pieces_ends_at_every_byte) {
+  for (const std::uint32_t frame : {1'000u, 33u}) {
+    for (std::uint64_t room = 0; room < 100; ++room) {
+      SimRanks r(2, SimRanks::no_faults(), [frame](EngineOptions& o) { o.frame_bytes = frame; });
+      r.connect(0, 1);
+      PiecesTaker taker(kSomePieces);
+      taker.room = room;
+      taker.install(r.engine(1), FrameKind::kTransfer);
+      const auto data = bytes_of(100, 7);
+      SendOp* op = nullptr;
+      r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+      say(r.engine(0), 1, {8});
+      ck_assert_uint_eq(hear(r, 1, 0)[0], 8);
+      ck_assert(r.until([&] { return taker.ended == 1; }));
+      auto got = taker.memory.packed();
+      got.resize(room);
+      ck_assert(std::equal(got.begin(), got.end(), data.begin()));
+      ck_assert(taker.memory.untouched_but(room));
+      if (op != nullptr) r.engine(0).release(op);
+    }
+  }
+}
+END_TEST
+
+START_TEST(abandoned_pieces_are_not_written_any_more) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 1'000;
+  SimRanks r(2, f);
+  r.connect(0, 1);
+  PiecesTaker taker(std::vector<std::size_t>(500, 100));
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  const auto data = bytes_of(50'000, 8);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  ck_assert(r.until([&] { return r.engine(1).counters().bytes_in > 5'000; }));
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).abandon(0, FrameKind::kTransfer, 9);
+  }
+  const auto seen = taker.memory.packed();
+  ck_assert_uint_eq(seen[0], data[0]);
+  taker.memory = InPieces({});  // a cursor that was kept would point into freed memory
+  say(r.engine(0), 1, {9});
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 9);
+  r.engine(0).release(op);
+}
+END_TEST
+
+START_TEST(kept_copy_of_pieces_frees_them_at_once) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_max = f.pipe_min = 700;
+  SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 300; });
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(5'000);
+  taker.install(r.engine(1), FrameKind::kChannel);
+  {
+    InPieces from(std::vector<std::size_t>(50, 100));
+    from.fill(bytes_of(5'000, 3));
+    SendOp* op = nullptr;
+    r.engine(0).send(1, FrameKind::kChannel, 0, Memory::in_pieces(from.pieces()), 5'000, op);
+    ck_assert_ptr_nonnull(op);
+    ck_assert(r.engine(0).keep_copy(op));
+    r.engine(0).release(op);
+    from.fill(std::vector<std::uint8_t>(5'000));
+  }
+  ck_assert(r.until([&] { return taker.ended == 1; }));
+  ck_assert(taker.buffer == bytes_of(5'000, 3));
 }
 END_TEST
 
@@ -799,7 +970,9 @@ int main() {
                               partial_write_of_every_length_resumes, what_is_held_leaves_in_one_system_call,
                               control_packets_pass_bulk_that_is_queued, transfers_take_turns_and_channel_messages_do_not,
                               frame_without_a_buffer_waits_until_unpark, longer_than_the_room_is_cut_and_the_stream_goes_on,
-                              abandoned_destination_is_not_written_any_more, frame_of_a_kind_without_a_sink_loses_the_peer,
+                              abandoned_destination_is_not_written_any_more, pieces_cut_at_every_byte_leave_and_arrive_whole,
+                              pieces_beyond_what_one_system_call_takes_follow_in_the_next, room_in_pieces_ends_at_every_byte,
+                              abandoned_pieces_are_not_written_any_more, kept_copy_of_pieces_frees_them_at_once, frame_of_a_kind_without_a_sink_loses_the_peer,
                               every_changed_bit_of_a_header_is_survived, unreachable_peer_is_lost_with_the_reason_and_its_sends_complete,
                               peer_that_dies_is_lost_and_everything_queued_for_it_completes,
                               silent_peer_is_given_up_at_the_deadline_by_polling_alone, flood_of_strangers_does_not_push_a_peer_out,

@@ -42,7 +42,8 @@ void drain_bulk(Rank& r, int dest) {
     const MPID_ChannelId id = queue.front();
     queue.pop_front();
     const Op& op = r.ops.at(id);
-    Frame frame{op.kind, op.transfer, {op.buffer, op.buffer + op.size}, 0};
+    Frame frame{op.kind, op.transfer, std::vector<std::uint8_t>(op.size), 0};
+    copy(frame.data.data(), op.memory, op.size);
     g_world->wire[{g_world->current, dest}].push_back(std::move(frame));
     finish(r, id, 0);
   }
@@ -75,7 +76,7 @@ bool deliver(Rank& r, int from, Frame& frame) {
   const auto at = r.ops.find(frame.op);
   if (at != r.ops.end()) {
     const std::size_t n = std::min<std::size_t>(at->second.size, frame.data.size());
-    if (n != 0) std::memcpy(at->second.buffer, frame.data.data(), n);
+    copy(at->second.memory, frame.data.data(), n);
   }
   const MPID_ChannelId op = frame.op;
   const auto length = static_cast<std::int64_t>(frame.data.size());
@@ -105,24 +106,35 @@ void poll() {
   }
 }
 
-MPID_ChannelId make(Kind kind, bool receive, int peer, const void* buffer, std::size_t size) {
+MPID_ChannelId make(Kind kind, bool receive, int peer, const mplite::Memory& memory, std::size_t size) {
   Rank& r = me();
   const MPID_ChannelId id = r.next_id++ << 8 | static_cast<unsigned>(g_world->current);
-  r.ops[id] = Op{kind, receive, peer, static_cast<std::uint8_t*>(const_cast<void*>(buffer)), size};
+  r.ops[id] = Op{kind, receive, peer, memory, size};
   return id;
 }
 
-int start_send(Kind kind, const void* buffer, std::size_t size, int dest, std::uint64_t transfer, MPID_ChannelId* out) {
+int start_send(Kind kind, const mplite::Memory& memory, std::size_t size, int dest, std::uint64_t transfer, MPID_ChannelId* out) {
   Rank& r = me();
   *out = 0;
   if (r.error.count(dest) != 0) return -r.error[dest];
-  const MPID_ChannelId id = make(kind, false, dest, buffer, size);
+  const MPID_ChannelId id = make(kind, false, dest, memory, size);
   r.ops[id].transfer = transfer;
   r.bulk_out[dest].push_back(id);
   if (r.holds == 0) drain_bulk(r, dest);
   const auto at = r.ops.find(id);
   if (at != r.ops.end() && at->second.done) r.ops.erase(at);
   *out = r.ops.count(id) != 0 ? id : 0;
+  return 0;
+}
+
+int post(const mplite::Memory& memory, std::size_t maxsize, int from, MPID_ChannelId* id) {
+  Rank& r = me();
+  *id = 0;
+  if (r.error.count(from) != 0) return -r.error[from];
+  if (r.in_handler && sometimes()) return -ENOBUFS;
+  *id = make(Kind::kChannel, true, from, memory, maxsize);
+  r.posted[from].push_back(*id);
+  if (!sometimes()) pull(r, from);  // unparked: perhaps complete before this returns
   return 0;
 }
 
@@ -254,6 +266,9 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
   return send_control(pkt, size, data, bytes, dest);
 }
 int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) { return start_send(Kind::kChannel, buf, size, dest, 0, id); }
+int MPID_ISendChannelV(const struct iovec* pieces, size_t size, int dest, MPID_ChannelId* id) {
+  return start_send(Kind::kChannel, mplite::Memory::in_pieces(pieces), size, dest, 0, id);
+}
 
 int MPID_TSendChannel(MPID_ChannelId id) {
   Rank& r = me();
@@ -266,15 +281,9 @@ int MPID_TSendChannel(MPID_ChannelId id) {
   return result < 0 ? result : 1;
 }
 
-int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) {
-  Rank& r = me();
-  *id = 0;
-  if (r.error.count(from) != 0) return -r.error[from];
-  if (r.in_handler && sometimes()) return -ENOBUFS;
-  *id = make(Kind::kChannel, true, from, buf, maxsize);
-  r.posted[from].push_back(*id);
-  if (!sometimes()) pull(r, from);  // unparked: perhaps complete before this returns
-  return 0;
+int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) { return post(buf, maxsize, from, id); }
+int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from, MPID_ChannelId* id) {
+  return post(mplite::Memory::in_pieces(pieces), maxsize, from, id);
 }
 
 int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId* id) {
@@ -288,6 +297,19 @@ int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId
 int MPID_StartNBRecvTransfer(void*, size_t, int, MPID_TransferId id, MPID_ChannelId* rid) {
   *rid = id;
   return 0;
+}
+
+// Only here, not at its creation, does the transfer learn of pieces.
+int MPID_StartNBRecvTransferV(const struct iovec* pieces, size_t size, int, MPID_TransferId id, MPID_ChannelId* rid) {
+  Op& op = me().ops.at(id);
+  op.memory = mplite::Memory::in_pieces(pieces);
+  op.size = size;
+  *rid = id;
+  return 0;
+}
+
+int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  return start_send(Kind::kTransfer, mplite::Memory::in_pieces(pieces), size, partner, id, sid);
 }
 
 int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {

@@ -13,6 +13,7 @@
 #include "ch_lite/device.h"
 #include "mplite/counters.h"
 #include "mplite/gate.h"
+#include "mplite/pieces.h"
 
 namespace fake {
 
@@ -29,7 +30,7 @@ struct Op {
   Kind kind;
   bool receive;
   int peer;
-  std::uint8_t* buffer;
+  mplite::Memory memory;
   std::uint64_t size;
   std::uint64_t transfer = 0;  // a send's
   bool done = false;

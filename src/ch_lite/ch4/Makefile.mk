@@ -10,6 +10,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \
                       src/mpid/ch4/netmod/lite/lite_init.c \
+                      src/mpid/ch4/netmod/lite/lite_pieces.c \
                       src/mpid/ch4/netmod/lite/lite_probe.c \
                       src/mpid/ch4/netmod/lite/lite_progress.c \
                       src/mpid/ch4/netmod/lite/lite_recv.c \

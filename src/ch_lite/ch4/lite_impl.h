@@ -31,6 +31,18 @@
  * a peer may push at us unasked. At most MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE (69632). */
 #define MPIDI_LITE_AM_EAGER_BYTES (16 * 1024)
 
+/* Derived datatypes whose pieces have at least this many bytes on average go from and to the user's memory piece by piece; below, a packed copy is
+ * cheaper than an iovec per piece in user space and kernel. To be settled by measurement. And no more pieces than this many, for the sake of the list's
+ * memory (16 bytes each) and the time to make it inside MPI_Isend. */
+#define MPIDI_LITE_PIECE_BYTES_MIN 512
+#define MPIDI_LITE_PIECES_MAX      65536
+
+/* ---- datatypes (lite_pieces.c) ---- */
+
+/* The `bytes` bytes of (buf, count, datatype) as a list for lite_isendv and its kin, to be freed by MPL_free; NULL: pack instead. */
+struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype, size_t bytes,
+                                size_t * pieces_count);
+
 /* ---- errors (lite_progress.c) ---- */
 
 /* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error() (of which the host prints

@@ -41,10 +41,11 @@
 typedef struct {
     lite_request *request;      /* to cancel by; NULL once complete */
     lite_message *message;
-    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address */
-    void *buffer;               /* receive with a bounce buffer: where it is unpacked to, */
-    MPI_Aint count;             /* and as what (we hold a reference to the datatype) */
-    MPI_Datatype datatype;
+    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address, */
+    int in_pieces;              /* or, if set, bounce is the list of its pieces there (see lite_pieces.c) */
+    MPI_Datatype datatype;      /* receive with a bounce buffer or list: as what it is unpacked */
+    MPI_Aint count;             /* (we hold a reference to the datatype), */
+    void *buffer;               /* and where to */
 } MPIDI_LITE_request_t;
 
 /* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once

@@ -1,10 +1,10 @@
 /* Native receives: posting, matched receives, cancelling, and what follows when the data is there. */
 #include "lite_impl.h"
 
-/* Where the device is to put the data, and how much of it: the user's memory if that is contiguous, else a bounce buffer. Fills the
- * request's fields. The bounce buffer is allocated now, at posting time, as a handler may complete the receive. */
+/* Where the device is to put the data, and how much of it: the user's memory, contiguous or in pieces, else a bounce buffer. Fills the
+ * request's fields. What the data needs is allocated now, at posting time, as a handler may complete the receive. */
 static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Datatype datatype,
-                          void **data, size_t * bytes)
+                          void **data, size_t * bytes, size_t * pieces_count)
 {
     int mpi_errno = MPI_SUCCESS;
     int dt_contig;
@@ -15,10 +15,14 @@ static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Da
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     MPIDI_LITE_REQUEST(rreq).bounce = NULL;
+    MPIDI_LITE_REQUEST(rreq).in_pieces = 0;
     *data = MPIR_get_contig_ptr(buf, dt_true_lb);
     *bytes = data_sz;
     if (!dt_contig && data_sz > 0) {
-        void *bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
+        void *bounce = MPIDI_LITE_pieces(buf, count, datatype, data_sz, pieces_count);
+        MPIDI_LITE_REQUEST(rreq).in_pieces = bounce != NULL;
+        if (bounce == NULL)
+            bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(bounce == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
         MPIDI_LITE_REQUEST(rreq).bounce = bounce;
         MPIDI_LITE_REQUEST(rreq).buffer = buf;
@@ -40,6 +44,7 @@ static void release_buffer(MPIR_Request * rreq)
     if (MPIDI_LITE_REQUEST(rreq).bounce != NULL) {
         MPL_free(MPIDI_LITE_REQUEST(rreq).bounce);
         MPIDI_LITE_REQUEST(rreq).bounce = NULL;
+        MPIDI_LITE_REQUEST(rreq).in_pieces = 0;
         MPIR_Datatype_release_if_not_builtin(MPIDI_LITE_REQUEST(rreq).datatype);
     }
     MPIDI_LITE_REQUEST(rreq).request = NULL;
@@ -60,7 +65,7 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
         rreq->status.MPI_ERROR = MPI_SUCCESS;
 
     /* a truncated message still delivers what fits, as it does without a derived datatype */
-    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && bytes > 0 &&
+    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && !MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
         (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
         MPI_Aint unpacked = 0;
         int mpi_errno = MPIR_Typerep_unpack(MPIDI_LITE_REQUEST(rreq).bounce, bytes,
@@ -75,6 +80,18 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
                 MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
         }
     }
+    /* In pieces the data is where it belongs already; and so are the bytes of a basic element that a short message cuts, which unpacking leaves out. The
+     * error is the same. */
+    if (MPIDI_LITE_REQUEST(rreq).in_pieces && rreq->status.MPI_ERROR == MPI_SUCCESS) {
+        MPI_Aint size;
+        MPIR_Datatype_get_size_macro(MPIDI_LITE_REQUEST(rreq).datatype, size);
+        if (bytes < size * MPIDI_LITE_REQUEST(rreq).count) {
+            MPI_Count rest = bytes, elements;
+            MPIR_Get_elements_x_impl(&rest, MPIDI_LITE_REQUEST(rreq).datatype, &elements);
+            if (unlikely(rest != 0))
+                MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
+        }
+    }
     release_buffer(rreq);
 }
 
@@ -86,7 +103,7 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     MPIR_Request *rreq = *request;
     bool have_buffer = false;
     void *data;
-    size_t bytes;
+    size_t bytes, pieces_count = 0;
     lite_request *lite = NULL;
     lite_status status;
     int code;
@@ -103,22 +120,25 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         MPIR_ERR_CHKANDSTMT(rreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
 
-    mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes);
+    mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
     have_buffer = true;
 
-    code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
+    if (MPIDI_LITE_REQUEST(rreq).in_pieces)
+        code = lite_irecvv(data, pieces_count, bytes, peer, &envelope, rreq, &status, &lite);
+    else
+        code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
     MPIDI_LITE_CHECK(code, peer);
 
+    /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose error handler an
+     * error belongs to that is found when the user waits. */
+    if ((code == LITE_PENDING || status.error < 0) && rreq->comm == NULL) {
+        rreq->comm = comm;
+        MPIR_Comm_add_ref(comm);
+    }
     if (code == LITE_PENDING) {
         MPIR_Request_add_ref(rreq);     /* ours, until it completes */
         MPIDI_LITE_REQUEST(rreq).request = lite;
-        /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose
-         * error handler a late error belongs to. */
-        if (rreq->comm == NULL) {
-            rreq->comm = comm;
-            MPIR_Comm_add_ref(comm);
-        }
     } else {
         MPIDI_LITE_recv_done(rreq, &status);
         MPIR_cc_set(&rreq->cc, 0);
@@ -142,7 +162,7 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
 {
     int mpi_errno = MPI_SUCCESS;
     void *data;
-    size_t bytes;
+    size_t bytes, pieces_count = 0;
     lite_request *lite = NULL;
     lite_status status;
     int code;
@@ -150,10 +170,15 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
     MPIR_FUNC_ENTER;
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
 
-    mpi_errno = prepare_buffer(message, buf, count, datatype, &data, &bytes);
+    mpi_errno = prepare_buffer(message, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
 
-    code = lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status, &lite);
+    if (MPIDI_LITE_REQUEST(message).in_pieces)
+        code = lite_imrecvv(MPIDI_LITE_REQUEST(message).message, data, pieces_count, bytes, message,
+                            &status, &lite);
+    else
+        code = lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status,
+                           &lite);
     MPIDI_LITE_REQUEST(message).message = NULL;
     if (code == LITE_PENDING) {
         MPIDI_LITE_REQUEST(message).request = lite;

@@ -9,7 +9,9 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
-    void *packed = NULL;
+    void *packed = NULL;        /* or the list of pieces */
+    struct iovec *pieces = NULL;
+    size_t pieces_count = 0;
     lite_request *lite = NULL;
     int dt_contig, code;
     size_t data_sz;
@@ -26,7 +28,9 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
-    if (!dt_contig && data_sz > 0) {
+    if (!dt_contig && data_sz > 0)
+        packed = pieces = MPIDI_LITE_pieces(buf, count, datatype, data_sz, &pieces_count);
+    if (!dt_contig && data_sz > 0 && pieces == NULL) {
         MPI_Aint packed_bytes;
         packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
@@ -42,7 +46,10 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
         MPIR_ERR_CHKANDSTMT(sreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
 
-    code = lite_isend(data, data_sz, peer, &envelope, flags, sreq, &lite);
+    if (pieces != NULL)
+        code = lite_isendv(pieces, pieces_count, data_sz, peer, &envelope, flags, sreq, &lite);
+    else
+        code = lite_isend(data, data_sz, peer, &envelope, flags, sreq, &lite);
     MPIDI_LITE_CHECK(code, peer);
 
     if (code == LITE_PENDING) {
