@@ -30,6 +30,7 @@ typedef struct {
     void *buffer;               /* receive with a bounce buffer: where it is unpacked to, */
     MPI_Aint count;             /* and as what (we hold a reference to the datatype) */
     MPI_Datatype datatype;
+    struct MPIDI_LITE_target *target;   /* request-based put or get only */
 } MPIDI_LITE_request_t;
 
 /* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once
@@ -55,8 +56,24 @@ typedef struct {
     int unused;
 } MPIDI_LITE_op_t;
 
-typedef struct {
-    int unused;
+struct MPIDI_LITE_win;
+
+/* One target of a window, as this process sees it. */
+typedef struct MPIDI_LITE_target {
+    struct MPIDI_LITE_win *win;
+    uint64_t key;               /* of its exposed memory; 0: none, or ourselves: by active messages */
+    MPI_Aint bytes;
+    int disp_unit;
+    int pending;                /* native operations not complete at the target */
+    int pending_local;          /* those of them that still need the origin's buffer */
+} MPIDI_LITE_target_t;
+
+/* All zero: no native operations. */
+typedef struct MPIDI_LITE_win {
+    MPIDI_LITE_target_t *targets;       /* by rank in the window's communicator */
+    uint64_t key;               /* of our memory */
+    int pending;                /* sums over the targets */
+    int pending_local;
 } MPIDI_LITE_win_t;
 
 typedef struct {
