@@ -104,7 +104,10 @@ int Device::start_access(RequestKind kind, int peer, std::uint64_t key, std::uin
 }
 
 bool Device::room_to_say() {
-  return MPID_ChannelHeadroom() != 0 || (MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0);
+  if (MPID_ChannelHeadroom() != 0) return true;
+  if (MPID_ChannelInHandler() == 0) return MPID_ChannelRefill() == 0;
+  ++mplite::channel_counters().no_memory_in_handler;
+  return false;
 }
 
 // Sends what the window allows. False: more could go, but not now (no headroom).
