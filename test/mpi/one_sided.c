@@ -36,7 +36,8 @@ static void busy_target(const char *epoch, int lock_all, size_t bytes, double se
             MPI_Win_unlock(1, win);
         const double took = now_s() - from;
         CHECK(pattern_wrong(in, bytes, (unsigned) bytes) < 0, "byte %ld of %zu is wrong", pattern_wrong(in, bytes, (unsigned) bytes), bytes);
-        printf("one_sided epoch=%s bytes=%zu while_computing=%s ms=%.2f\n", epoch, bytes, took < seconds * 0.5 ? "yes" : "no", took * 1e3);
+        if (seconds > 0.0)
+            printf("one_sided epoch=%s bytes=%zu while_computing=%s ms=%.2f\n", epoch, bytes, took < seconds * 0.5 ? "yes" : "no", took * 1e3);
         fflush(stdout);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -204,13 +205,16 @@ int main(int argc, char **argv)
     unsigned char *created = malloc(BYTES_MAX + 128);
     if (!out || !in || !created)
         MPI_Abort(MPI_COMM_WORLD, 2);
+    /* A window of its own: MPICH 4.0.2 never forgets an MPI_MODE_NOCHECK, and does not give back locks that are taken without it later. */
+    MPI_Win_allocate(BYTES_MAX + 128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
+    for (int i = 0; i < SIZES; i += 2) {
+        busy_target("lock", 0, sizes[i], seconds);
+        busy_target("lock_all", 1, sizes[i], seconds);
+    }
+    MPI_Win_free(&win);
     for (int pass = 0; pass < 2; pass++) {
         if (pass == 0) {
             MPI_Win_allocate(BYTES_MAX + 128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
-            for (int i = 0; i < SIZES; i += 2) {
-                busy_target("lock", 0, sizes[i], seconds);
-                busy_target("lock_all", 1, sizes[i], seconds);
-            }
         } else {
             memory = created;
             MPI_Win_create(memory, BYTES_MAX + 128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
