@@ -161,6 +161,32 @@ lite_request* lite_next_completion(void) {
   return device_current->next_completion();
 }
 
+int lite_expose(void* base, size_t bytes, uint64_t* key) {
+  Entry entry;
+  return device_current->expose(base, bytes, key);
+}
+
+int lite_withdraw(uint64_t key) {
+  Entry entry;
+  return device_current->withdraw(key);
+}
+
+int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie, lite_request** request) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_put: no such peer");
+  if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_put: no key, or too long");
+  Entry entry;
+  return device_current->put(peer, key, offset, data, bytes, cookie, request);
+}
+
+int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie, lite_request** request) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_get: no such peer");
+  if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_get: no key, or too long");
+  Entry entry;
+  return device_current->get(peer, key, offset, buffer, bytes, cookie, request);
+}
+
+int lite_request_holds_buffer(const lite_request* request) { return request->memory.buffer != nullptr || request->memory.pieces != nullptr; }
+
 void* lite_request_cookie(const lite_request* request) { return request->cookie; }
 void lite_request_status(const lite_request* request, lite_status* status) { *status = request->status; }
 int lite_request_is_send(const lite_request* request) { return request->kind != ch_lite::RequestKind::kReceive; }

@@ -120,6 +120,23 @@ int lite_imrecv(lite_message *message, void *buffer, size_t bytes, void *cookie,
 int lite_imrecvv(lite_message *message, const struct iovec *pieces, size_t count, size_t bytes, void *cookie, lite_status *status,
                  lite_request **request);
 
+/* ---- one-sided: memory that peers read and write without this process; executed by its handler or helper thread ---- */
+
+/* Exposes `bytes` at `base` to every peer until lite_withdraw. *key, never 0, names it: hand it to the peers. While anything is exposed, progress
+ * is armed whenever the application is outside of MPI. */
+int lite_expose(void *base, size_t bytes, uint64_t * key);
+/* Returns when nothing reads or writes the memory any more. An access still under way is an error of its peer, which is given up, as it is for an
+ * access that comes later or lies outside: LITE_ERR_PEER_LOST on both sides. LITE_ERR_ARG: not exposed. */
+int lite_withdraw(uint64_t key);
+
+/* Copies `bytes` from `data` to `offset` in what `peer` exposed as `key`. LITE_PENDING: completes when the data is in the target's memory. LITE_OK:
+ * it is there (peer is oneself). Accesses are in no order with each other or with messages. */
+int lite_put(int peer, uint64_t key, uint64_t offset, const void *data, size_t bytes, void *cookie, lite_request ** request);
+/* The other way; completes when the data is in `buffer`. */
+int lite_get(int peer, uint64_t key, uint64_t offset, void *buffer, size_t bytes, void *cookie, lite_request ** request);
+/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. Does not change until the request is freed. */
+int lite_request_holds_buffer(const lite_request *request);
+
 /* ---- completion ---- */
 
 /* Moves everything that can move, then delivers arrived active messages to the callback. Returns the number of completions

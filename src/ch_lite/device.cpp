@@ -10,6 +10,8 @@ namespace {
 
 // Free message nodes that ordinary context leaves for the handler: as many messages may arrive unexpected between two MPI calls.
 constexpr std::uint32_t kMessagesReady = 512;
+// Small puts acknowledged by one packet while more keep coming.
+constexpr std::uint32_t kAcksTogether = 64;
 
 void progress_callback(void* self) { static_cast<Device*>(self)->progress(); }
 void lost_callback(void* self, int peer, int error) { static_cast<Device*>(self)->peer_lost(peer, error); }
@@ -57,16 +59,21 @@ bool Device::refill() {
   matcher_.grow();
   const bool messages = messages_.reserve(kMessagesReady);
   const bool blocks = blocks_.refill();
-  return MPID_ChannelRefill() == 0 && (messages || messages_.free_count() > 0) && blocks;
+  const bool accesses = regions_.used_count() == 0 || accesses_.reserve(accesses_ready()) || accesses_.free_count() > 0;
+  return MPID_ChannelRefill() == 0 && (messages || messages_.free_count() > 0) && blocks && accesses;
 }
 
 void Device::top_up() {
   if (blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
 }
 
-// Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer.
+// Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer,
+// one access to exposed memory.
 bool Device::headroom() {
-  const auto enough = [this] { return messages_.free_count() > 0 && blocks_.ready(MPID_CONTROL_BYTES_MAX) && MPID_ChannelHeadroom() != 0; };
+  const auto enough = [this] {
+    return messages_.free_count() > 0 && blocks_.ready(MPID_CONTROL_BYTES_MAX) && MPID_ChannelHeadroom() != 0 &&
+           (regions_.used_count() == 0 || accesses_.free_count() > 0);
+  };
   if (enough()) return true;
   if (MPID_ChannelInHandler() == 0) {
     refill();
@@ -84,6 +91,7 @@ void Device::progress() {
     Scope scope(*this);
     if (MPID_ChannelInHandler() == 0) refill();
     // Avail first: it also moves bulk data, which needs no headroom here.
+    dispatching_ = true;
     for (int more = MPID_ControlMsgAvail(); more != 0 && headroom(); more = MPID_ControlMsgMore()) {
       int from = -1;
       const int bytes = MPID_RecvAnyControl(packet_, sizeof packet_, &from);
@@ -98,6 +106,7 @@ void Device::progress() {
         protocol_error(from, "a control packet that makes no sense");
       if (attention_head_ != nullptr) settle_slow();
     }
+    dispatching_ = false;
   }
   progressing_ = false;
   if (MPID_ChannelInHandler() == 0) top_up();
@@ -122,6 +131,12 @@ void Device::dispatch(const Packet& packet, int from) {
     case PacketType::kAmShort:
     case PacketType::kAmEager:
     case PacketType::kAmRts: return handle_am(packet, from);
+    case PacketType::kPut: return handle_put(packet, from);
+    case PacketType::kPutRequest: return handle_put_request(packet, from);
+    case PacketType::kGet: return handle_get(packet, from);
+    case PacketType::kGetTransfer: return handle_get_transfer(packet, from);
+    case PacketType::kPutAck: return handle_put_ack(packet, from);
+    case PacketType::kGetData: return handle_get_data(packet, from);
   }
 }
 
@@ -159,6 +174,11 @@ void Device::settle_slow() {
       if (peer.lost != 0) continue;
       if ((what & kAttentionDeferred) != 0 && !serve_deferred(peer)) attend(peer, kAttentionDeferred);
       if ((what & kAttentionPump) != 0 && !pump_active_messages(index)) attend(peer, kAttentionPump);
+      if ((what & kAttentionAccess) != 0 && !pump_accesses(index)) attend(peer, kAttentionAccess);
+      if ((what & kAttentionAnswers) != 0) {
+        const bool more_may_come = dispatching_ && peer.answers == nullptr && peer.puts_done < kAcksTogether;
+        if (more_may_come || !send_answers(index)) attend(peer, kAttentionAnswers);
+      }
       if ((what & kAttentionCredit) != 0 && (peer.credits[kPointToPoint].due() || peer.credits[kActive].due())) {
         PacketHeader credit{PacketType::kCredit, 0, 0, 0, 0};
         if (MPID_ChannelHeadroom() == 0 || send_control(index, &credit, sizeof credit) == -ENOBUFS) attend(peer, kAttentionCredit);
@@ -238,6 +258,12 @@ void Device::complete(Request* r, int error) {
   move_to_list(r, nullptr);
   --outstanding_;
   happened();
+  if (r->counted) {
+    r->counted = false;
+    Peer& p = peers_[r->peer];
+    --p.accesses_out;
+    if (p.access_wait_head != nullptr) attend(p, kAttentionAccess);
+  }
   r->to(RequestState::kComplete);
   r->status.error = error;
   if (r->owned) {
@@ -375,6 +401,7 @@ void Device::fail_request(Request* r, int lost) {
       r->status.bytes = 0;
       break;
     case RequestState::kAwaitingCts:
+    case RequestState::kAwaitingAnswer:
     case RequestState::kAwaitingAck: break;
     default: return;  // the channel, a deferred message or the lane has it and completes it
   }
@@ -425,6 +452,7 @@ void Device::drop_deferred(Peer& p, int) {
 // Everything that hangs on the peer, in one place. Messages that have all their data stay receivable.
 void Device::fail_peer(int peer) {
   Peer& p = peers_[peer];
+  drop_accesses(p);
   fail_list(p.pending, peer);
   fail_list(any_source_, peer);  // it may have been the one: failing is better than hanging
   drop_deferred(p, peer);

@@ -1,7 +1,7 @@
 // The channel device of one rank: MPI semantics on top of channel.h.
 // Driven by the C API (api.cpp) in ordinary context and by the channel's progress callback, perhaps in the signal handler. Gate held in all
 // member functions but deliver_active_messages() and the counts; files: device.cpp (core), short.cpp, eager.cpp, rendezvous.cpp, self.cpp,
-// receive.cpp, active_message.cpp.
+// receive.cpp, active_message.cpp, one_sided.cpp.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -44,6 +44,36 @@ struct DeviceOptions {
   DeviceHooks hooks{};
 };
 
+struct Region;
+
+// A put or get of a peer that moves by transfer, at its target; from the pool, in its region's list until it moves no more.
+struct Access {
+  Access* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  Device* device = nullptr;
+  Region* region = nullptr;
+  Access* next = nullptr;  // of the region; then of its peer's answers
+  Access* previous = nullptr;
+  MPID_TransferId transfer = 0;  // of a put; 0: a get
+  MPID_ChannelId channel = 0;
+  std::uint64_t bytes = 0;
+  std::uint64_t sender = 0;  // the origin's request, for the answer
+  int peer = -1;
+};
+
+// Memory that peers may read and write; its key is the pool's handle, index and generation.
+struct Region {
+  Region* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  std::uint8_t* base = nullptr;
+  std::uint64_t bytes = 0;
+  Access* accesses = nullptr;
+};
+
+// Per pair and direction. Small puts keep nothing at the target but what the kernel buffers; other accesses a node each.
+inline constexpr std::uint32_t kSmallPutsPerPeer = 256;
+inline constexpr std::uint32_t kAccessesPerPeer = 32;
+
 enum Lane { kPointToPoint = 0, kActive = 1 };
 
 // What stands open with one peer. 65,536 of them must be affordable: no buffers in here.
@@ -60,6 +90,17 @@ struct Peer {
   // Active messages to send, waiting for credit.
   Request* am_wait_head = nullptr;
   Request* am_wait_tail = nullptr;
+  // One-sided, as origin: waiting for their turn; kPut packets not yet acknowledged, in order; how many of these, and of all other accesses under way.
+  Request* access_wait_head = nullptr;
+  Request* access_wait_tail = nullptr;
+  Request* puts_head = nullptr;
+  Request* puts_tail = nullptr;
+  std::uint32_t puts_out = 0;
+  std::uint32_t accesses_out = 0;
+  // As target: kPut packets done and not acknowledged; transfers done and not acknowledged; transfers of the peer under way or not acknowledged.
+  std::uint32_t puts_done = 0;
+  std::uint32_t accesses_in = 0;
+  Access* answers = nullptr;
   Peer* attention_next = nullptr;
   const char* broken = nullptr;  // the protocol error, for people
   int lost = 0;                  // 0, or the errno for which it was given up
@@ -73,6 +114,8 @@ inline constexpr std::uint8_t kAttentionPump = 2;      // active-message credit 
 inline constexpr std::uint8_t kAttentionDeferred = 4;  // channel receives to post
 inline constexpr std::uint8_t kAttentionLost = 8;      // fail what is on it
 inline constexpr std::uint8_t kAttentionBroken = 16;   // report the protocol error
+inline constexpr std::uint8_t kAttentionAnswers = 32;  // puts to acknowledge
+inline constexpr std::uint8_t kAttentionAccess = 64;   // puts and gets that waited for their turn
 
 class Device {
  public:
@@ -115,6 +158,11 @@ class Device {
   int receive_detached(Message* message, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request);
   int am_isend(int peer, std::uint32_t handler, const void* header, std::uint32_t header_bytes, const void* data,
                std::uint64_t data_bytes, void* cookie, Request** request);
+  // one_sided.cpp
+  int expose(void* base, std::uint64_t bytes, std::uint64_t* key);
+  int withdraw(std::uint64_t key);
+  int put(int peer, std::uint64_t key, std::uint64_t offset, const void* data, std::uint64_t bytes, void* cookie, Request** request);
+  int get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer, std::uint64_t bytes, void* cookie, Request** request);
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
   Request* next_completion();
@@ -143,16 +191,22 @@ class Device {
   std::uint32_t messages_used() const { return messages_.used_count(); }
   std::uint32_t requests_used() const { return requests_.used_count(); }
   std::uint64_t window() const { return window_; }
+  std::uint32_t accesses_used() const { return accesses_.used_count(); }
 
  private:
   // ---- device.cpp: core ----
   // Not inlined: the closure check stops at what is only called outside the handler.
   MPLITE_ORDINARY bool refill();
+  // Nodes that ordinary context leaves for the handler while memory is exposed: what all peers may have under way, in a job of up to 128.
+  std::uint32_t accesses_ready() const MPLITE_SIGNAL_SAFE {
+    return options_.size < 128 ? kAccessesPerPeer * static_cast<std::uint32_t>(options_.size) : kAccessesPerPeer * 128;
+  }
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != outstanding()) settle_slow(); }
-  // Whether anything should move while the application computes: pending requests, and what the host counts as sent but the kernel has not taken yet.
-  bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || MPID_ChannelQueued() > 0; }
+  // Whether anything should move while the application computes: pending requests, what the host counts as sent but the kernel has not taken yet,
+  // and exposed memory, which peers may access at any time.
+  bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || regions_.used_count() > 0 || MPID_ChannelQueued() > 0; }
   void settle_slow() MPLITE_SIGNAL_SAFE;
   void attend(Peer& peer, std::uint8_t what) MPLITE_SIGNAL_SAFE;
   void fail_peer(int peer) MPLITE_SIGNAL_SAFE;
@@ -246,6 +300,29 @@ class Device {
   int send_self(const Memory& memory, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int am_send_self(const AmSend& message);
 
+  // ---- one_sided.cpp ----
+  int start_access(RequestKind kind, int peer, std::uint64_t key, std::uint64_t offset, const void* buffer, std::uint64_t bytes, void* cookie,
+                   Request** request);
+  bool small(std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
+  bool room_to_say() MPLITE_SIGNAL_SAFE;
+  bool pump_accesses(int peer) MPLITE_SIGNAL_SAFE;
+  void issue_access(Request* request) MPLITE_SIGNAL_SAFE;
+  void drop_accesses(Peer& peer) MPLITE_SIGNAL_SAFE;
+  Region* accessible(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  Access* begin_access(Region* region, const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void leave_region(Access* access) MPLITE_SIGNAL_SAFE;
+  void free_access(Access* access) MPLITE_SIGNAL_SAFE;
+  bool send_answers(int peer) MPLITE_SIGNAL_SAFE;
+  void handle_put(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_put_request(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_get(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_get_transfer(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_put_ack(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  void handle_get_data(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
+  static void on_get_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+  static void on_put_arrived(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+  static void on_get_sent(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
+
   void happened() MPLITE_SIGNAL_SAFE { events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
 
   DeviceOptions options_;
@@ -255,6 +332,8 @@ class Device {
   Blocks blocks_;
   mplite::Pool<Request> requests_;
   mplite::Pool<Message> messages_;
+  mplite::Pool<Region, 16> regions_;
+  mplite::Pool<Access> accesses_;
   Peer* peers_ = nullptr;
   RequestList any_source_;
   Peer* attention_head_ = nullptr;
@@ -275,6 +354,7 @@ class Device {
   int depth_ = 0;
   bool told_outstanding_ = false;
   bool progressing_ = false;
+  bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool delivering_ = false;
   // Not on the stack: the handler's may be small.
   alignas(16) std::uint8_t packet_[MPID_CONTROL_BYTES_MAX];  // being dispatched

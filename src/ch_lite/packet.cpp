@@ -60,6 +60,30 @@ bool decode_am(std::span<const std::uint8_t> bytes, Packet& p) {
   return true;
 }
 
+bool decode_access(std::span<const std::uint8_t> bytes, Packet& p) {
+  AccessPacket a;
+  if (!read(bytes, a)) return false;
+  const bool put = p.type == PacketType::kPut;
+  if (a.region == 0 || a.bytes == 0 || a.bytes > kMessageBytesMax || (a.id == 0) != put) return false;
+  if (bytes.size() - sizeof a != (put ? a.bytes : 0)) return false;
+  if (p.type == PacketType::kGet && a.bytes > kAccessShortMax) return false;
+  p.region = a.region;
+  p.offset = a.offset;
+  p.bytes = a.bytes;
+  (p.type == PacketType::kGetTransfer ? p.transfer : p.sender) = a.id;
+  p.payload = bytes.data() + sizeof a;
+  return true;
+}
+
+bool decode_get_data(std::span<const std::uint8_t> bytes, Packet& p) {
+  AckPacket a;
+  if (!read(bytes, a) || a.sender == 0 || bytes.size() == sizeof a) return false;
+  p.sender = a.sender;
+  p.bytes = bytes.size() - sizeof a;
+  p.payload = bytes.data() + sizeof a;
+  return true;
+}
+
 }  // namespace
 
 std::optional<Packet> decode(std::span<const std::uint8_t> bytes) {
@@ -79,11 +103,17 @@ std::optional<Packet> decode(std::span<const std::uint8_t> bytes) {
     case PacketType::kEager:
     case PacketType::kRts: good = decode_message(bytes, p); break;
     case PacketType::kCts: good = decode_cts(bytes, p); break;
-    case PacketType::kSyncAck: good = decode_ack(bytes, p); break;
+    case PacketType::kSyncAck:
+    case PacketType::kPutAck: good = decode_ack(bytes, p); break;
     case PacketType::kCredit: good = bytes.size() == sizeof(PacketHeader); break;
     case PacketType::kAmShort:
     case PacketType::kAmEager:
     case PacketType::kAmRts: good = decode_am(bytes, p); break;
+    case PacketType::kPut:
+    case PacketType::kPutRequest:
+    case PacketType::kGet:
+    case PacketType::kGetTransfer: good = decode_access(bytes, p); break;
+    case PacketType::kGetData: good = decode_get_data(bytes, p); break;
   }
   if (!good) return std::nullopt;
   return p;

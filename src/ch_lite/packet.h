@@ -27,6 +27,13 @@ enum class PacketType : std::uint8_t {
   kAmShort = 7,  // AmPacket, host header, data
   kAmEager = 8,  // AmPacket, host header; data on the channel
   kAmRts = 9,    // AmPacket, host header; data waits for a CTS
+  // one-sided (one_sided.cpp)
+  kPut = 10,         // AccessPacket, the data behind it; answered by kPutAck
+  kPutRequest = 11,  // AccessPacket, `id` the origin's request; answered by kCts, and by kSyncAck when the transfer is in the target's memory
+  kGet = 12,         // AccessPacket, `id` the origin's request; answered by kGetData
+  kGetTransfer = 13,  // AccessPacket, `id` a transfer that the origin has made: the data goes there
+  kPutAck = 14,      // AckPacket, `sender` a number: so many of the oldest kPut are in the target's memory
+  kGetData = 15,     // AckPacket, the data behind it
 };
 
 inline constexpr std::uint8_t kPacketSync = 1;  // flags: the sender waits for kSyncAck
@@ -79,20 +86,34 @@ struct AmPacket {
 static_assert(sizeof(AmPacket) == 40 && std::is_trivially_copyable_v<AmPacket>);
 static_assert(sizeof(AmPacket) + LITE_AM_HEADER_MAX <= MPID_CONTROL_BYTES_MAX, "every host header fits into a control packet");
 
+// Access to exposed memory: region handle, offset and length, never an address.
+struct AccessPacket {
+  PacketHeader header;
+  std::uint32_t reserved;
+  std::uint64_t region;
+  std::uint64_t offset;
+  std::uint64_t bytes;
+  std::uint64_t id;
+};
+static_assert(sizeof(AccessPacket) == 48 && std::is_trivially_copyable_v<AccessPacket>);
+
+inline constexpr std::uint64_t kAccessShortMax = MPID_CONTROL_BYTES_MAX - sizeof(AccessPacket);  // of data in kPut and kGetData
 inline constexpr std::uint64_t kShortBytesMax = MPID_CONTROL_BYTES_MAX - sizeof(MessagePacket);
 inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come back as int64_t from the channel
 
 // A decoded packet: consistent in itself (lengths fit the packet, ids present where the type needs them). `payload` points into the
-// packet: data of kShort; host header and then data of kAm*.
+// packet: data of kShort, kPut, kGetData; host header and then data of kAm*.
 struct Packet {
   PacketType type;
   bool sync = false;
   std::uint32_t credit = 0;
   std::uint32_t am_credit = 0;
   MatchKey key{};                  // kShort, kEager, kRts
-  std::uint64_t bytes = 0;         // of data: kShort, kEager, kRts, kAm*; accepted bytes of kCts
-  std::uint64_t sender = 0;        // all but kCredit
-  std::uint64_t transfer = 0;      // kCts
+  std::uint64_t bytes = 0;         // of data: kShort, kEager, kRts, kAm*, one-sided; accepted bytes of kCts
+  std::uint64_t sender = 0;        // all but kCredit, kPut, kGetTransfer; the number in kPutAck
+  std::uint64_t transfer = 0;      // kCts, kGetTransfer
+  std::uint64_t region = 0;        // kPut, kPutRequest, kGet, kGetTransfer
+  std::uint64_t offset = 0;        // the same
   std::uint32_t handler = 0;       // kAm*
   std::uint32_t header_bytes = 0;  // kAm*
   const std::uint8_t* payload = nullptr;

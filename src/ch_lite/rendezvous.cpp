@@ -82,11 +82,12 @@ void Device::on_transfer_received(void* arg, std::int64_t result) {
   r->device->complete(r, LITE_ERR_PEER_LOST);
 }
 
-// Of point to point and of active messages.
+// Of point to point, active messages and puts.
 void Device::handle_cts(const Packet& packet, int from) {
   Request* r = echoed(packet.sender, from);
   if (r == nullptr) return;
-  if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes)
+  const bool put = r->kind == RequestKind::kPut;
+  if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes || (put && packet.bytes != r->bytes))
     return protocol_error(from, "a CTS that does not fit its RTS");
   r->accepted = packet.bytes;
   MPID_ChannelId id = 0;
@@ -98,7 +99,7 @@ void Device::handle_cts(const Packet& packet, int from) {
     peer_lost(from, -result);
     return complete(r, LITE_ERR_PEER_LOST);
   }
-  r->to(RequestState::kSending);
+  r->to(put ? RequestState::kSendingAwaitingAck : RequestState::kSending);
   watch_send(r, id);
 }
 

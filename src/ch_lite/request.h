@@ -29,12 +29,14 @@ enum class RequestState : std::uint8_t {
   kSendingAwaitingAck,  // the same, synchronous, not matched yet
   kAwaitingAck,         // synchronous: the buffer is free, not matched yet
   kSelfPinned,          // to oneself: the message in the matcher points into the user's buffer
-  kWaitingCredit,       // active message: queued for its lane's credit
-  // both
+  kWaitingCredit,       // active message: queued for its lane's credit; one-sided: queued for its turn
+  // one-sided (a put's way by transfer: kAwaitingCts, kSendingAwaitingAck, kAwaitingAck; a get's: kReceivingTransfer)
+  kAwaitingAnswer,      // packet sent: the ack of a put, or the data of a get, comes in a packet
+  // all
   kComplete,            // on the completion queue; status is final
   kReported,            // handed to the host, which frees it
 };
-inline constexpr int kRequestStates = 13;
+inline constexpr int kRequestStates = 14;
 
 enum class MessageState : std::uint8_t {
   kFree,      // in the pool
@@ -51,7 +53,7 @@ inline constexpr int kMessageStates = 8;
 bool legal(RequestState from, RequestState to) MPLITE_SIGNAL_SAFE;
 bool legal(MessageState from, MessageState to) MPLITE_SIGNAL_SAFE;
 
-enum class RequestKind : std::uint8_t { kReceive, kSend, kAmSend };
+enum class RequestKind : std::uint8_t { kReceive, kSend, kAmSend, kPut, kGet };
 
 using Request = ::lite_request;
 using Message = ::lite_message;
@@ -73,7 +75,7 @@ struct lite_request : ch_lite::PostedNode {
   bool owned = false;  // the device's own (an active message without data that waits for credit): never reported
   bool synchronous = false;
   int peer = -1;                // -1: a receive from any source, unmatched
-  mplite::Memory memory{};      // the user's buffer or pieces; a send only reads it
+  mplite::Memory memory{};      // the user's buffer or pieces; a send only reads it; null: a put that left whole with the call
   std::uint64_t bytes = 0;      // length of the send; room of the receive
   std::uint64_t incoming = 0;   // receive: full length of the matched message
   std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved
@@ -85,11 +87,16 @@ struct lite_request : ch_lite::PostedNode {
   ch_lite::RequestList* list = nullptr;  // where it is linked while pending
   lite_request* list_next = nullptr;
   lite_request* list_prev = nullptr;
-  lite_request* queue_next = nullptr;  // completion queue, or the lane of kWaitingCredit
+  lite_request* queue_next = nullptr;  // completion queue, the lane of kWaitingCredit, or puts not yet acknowledged
 
   ch_lite::Block am_header{};  // kWaitingCredit: a copy of the host's header
   std::uint32_t am_handler = 0;
   std::uint32_t am_header_bytes = 0;
+
+  // kPut, kGet: the memory at the target
+  bool counted = false;  // among its peer's accesses under way
+  std::uint64_t region = 0;
+  std::uint64_t offset = 0;
 
   void to(ch_lite::RequestState next) MPLITE_SIGNAL_SAFE {
     CHLITE_CHECK(ch_lite::legal(state, next));

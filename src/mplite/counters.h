@@ -26,6 +26,8 @@ struct Counters {
   std::uint64_t rndv_msgs = 0, rndv_bytes = 0;
   std::uint64_t self_msgs = 0, self_bytes = 0;
   std::uint64_t am_msgs = 0, am_bytes = 0;
+  std::uint64_t put_msgs = 0, put_bytes = 0, get_msgs = 0, get_bytes = 0;  // one-sided, as origin
+  std::uint64_t served_msgs = 0, served_bytes = 0;                         // the same, as target
   std::uint64_t unexpected = 0, unexpected_bytes = 0, unexpected_bytes_peak = 0;
   std::uint64_t credit_stalls = 0;  // sends that went by rendezvous because credit was out
   std::uint64_t truncated = 0;

@@ -67,7 +67,7 @@ std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
 }
 
 constexpr std::uint8_t kUntouched = 0xee;
-constexpr int kMessageKind = 1, kHeaderKind = 2, kDataKind = 3;
+constexpr int kMessageKind = 1, kHeaderKind = 2, kDataKind = 3, kMemoryKind = 4, kPutKind = 5;
 // Tag bits that take no part in matching carry the message's number: the receiver learns which one it got, whatever its length.
 constexpr std::uint32_t kIgnoredBits = 0x7fff0000u;
 constexpr int kContexts = 3;
@@ -116,11 +116,22 @@ struct Send {
   std::unique_ptr<InPieces> pieces;  // in place of buffer
 };
 
+// A put or get. Exposed memory is cut into slots; no two accesses to one slot are under way at the same time, so what it must hold is known.
+struct Access {
+  int target;
+  std::size_t slot, offset;
+  bool is_put;
+  std::vector<std::uint8_t> buffer;
+  bool pending = true;
+};
+constexpr std::size_t kSlots = 24;
+
 // What a request's cookie points to.
 struct Cookie {
   Rank* rank;
   bool is_send;
   std::size_t index;
+  bool is_access = false;
 };
 
 struct Detached {
@@ -155,6 +166,11 @@ struct Rank {
   std::deque<Receive> receives;
   std::deque<Cookie> cookies;
   std::vector<Detached> detached;
+  std::deque<Access> accesses;
+  std::uint64_t key = 0;
+  std::vector<std::uint8_t> memory, oracle;  // exposed; what it must be
+  bool slot_busy[kSlots] = {};
+  bool slot_unknown[kSlots] = {};  // a put into it failed
   std::uint64_t order = 0;
   std::uint64_t handler_runs = 0;
 };
@@ -178,6 +194,9 @@ struct Sim {
   std::unique_ptr<InPieces> in_pieces(std::uint64_t bytes);
   void make_room(Receive& v);
   void post(Rank& r, std::uint32_t context, int source, std::int32_t tag, std::uint64_t room);
+  void access(Rank& r);
+  void access_done(Rank& r, std::size_t index, int error);
+  void take_completion(Rank& r, lite_request* request);
   void probe(Rank& r);
   void cancel(Rank& r);
   void take_detached(Rank& r);
@@ -208,6 +227,7 @@ struct Sim {
   std::unique_ptr<FakeWorld> world;
   std::deque<Rank> ranks;
   std::uint64_t length_max = 0;
+  std::size_t slot_bytes = 0;
   std::uint64_t actions = 0;
   bool loss_allowed = false;
   bool check_content = true;
@@ -239,6 +259,7 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   length_max = std::min<std::uint64_t>(faults.pipe_max * 20, 400'000);
   if (faults.short_io > 300) length_max = std::min<std::uint64_t>(length_max, 20'000);
   actions = random.between(50, 1200);
+  slot_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(length_max / 8, 64));
 
   // Cutoffs must be the same on every rank: the receiver computes the charge of what it gets.
   static const std::uint64_t cutoffs[] = {0, 1, 64, 1'000, 16'000, 100'000, UINT64_MAX};
@@ -309,6 +330,10 @@ void Sim::boot(Rank& r) {
   ch_lite::device_bind(r.device.get());
   if (!r.device->start()) fail("device %d does not start", r.id);
   r.pairs.resize(ranks.size());
+  r.memory.resize(kSlots * slot_bytes);
+  for (std::size_t i = 0; i < r.memory.size(); ++i) r.memory[i] = pattern(key_of(kMemoryKind, r.id, r.id, 0), i);
+  r.oracle = r.memory;
+  if (lite_expose(r.memory.data(), r.memory.size(), &r.key) != LITE_OK) fail("rank %d: lite_expose fails", r.id);
   r.engine->gate().set_drain(
       [](void* arg) {
         auto* rank = static_cast<Rank*>(arg);
@@ -565,6 +590,71 @@ void Sim::received(Rank& r, std::size_t index, const lite_status& status) {
   v.forget_memory();
 }
 
+void Sim::access(Rank& r) {
+  Rank& target = ranks[random.below(ranks.size())];
+  Access a = {target.id, random.below(kSlots), 0, random.chance(500), {}};
+  if (target.slot_busy[a.slot] || target.slot_unknown[a.slot]) return;
+  const std::size_t bytes = static_cast<std::size_t>(random.chance(400) ? random.between(1, std::min<std::uint64_t>(slot_bytes, 64)) : random.between(1, slot_bytes));
+  a.offset = static_cast<std::size_t>(random.below(slot_bytes - bytes + 1));
+  a.buffer.assign(bytes, kUntouched);
+  if (a.is_put)
+    for (std::size_t i = 0; i < bytes; ++i) a.buffer[i] = pattern(key_of(kPutKind, r.id, target.id, r.accesses.size()), i);
+  target.slot_busy[a.slot] = true;
+  r.accesses.push_back(std::move(a));
+  const std::size_t index = r.accesses.size() - 1;
+  Access& made = r.accesses[index];
+  r.cookies.push_back({&r, true, index, true});
+  lite_request* request = nullptr;
+  const std::uint64_t at = made.slot * slot_bytes + made.offset;
+  const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes, &r.cookies.back(), &request)
+                             : lite_get(target.id, target.key, at, made.buffer.data(), bytes, &r.cookies.back(), &request);
+  if (rc < 0) {
+    check_error(r, target.id, rc, "an access");
+    access_done(r, index, LITE_ERR_PEER_LOST);
+  } else if (rc == LITE_OK) {
+    if (target.id != r.id) fail("rank %d: an access to rank %d is complete at once", r.id, target.id);
+    access_done(r, index, LITE_OK);
+  } else if (made.is_put && lite_request_holds_buffer(request) == 0) {
+    std::fill(made.buffer.begin(), made.buffer.end(), 0xdd);  // ours again
+  }
+}
+
+void Sim::access_done(Rank& r, std::size_t index, int error) {
+  Access& a = r.accesses[index];
+  if (!a.pending) fail("rank %d: an access completes twice", r.id);
+  a.pending = false;
+  Rank& target = ranks[static_cast<std::size_t>(a.target)];
+  target.slot_busy[a.slot] = false;
+  if (error != LITE_OK) {
+    check_error(r, a.target, error, "an access's completion");
+    if (a.is_put) target.slot_unknown[a.slot] = true;  // perhaps some of it came, perhaps it is to come
+    return;
+  }
+  const std::size_t at = a.slot * slot_bytes + a.offset;
+  if (a.is_put)
+    for (std::size_t i = 0; i < a.buffer.size(); ++i) target.oracle[at + i] = pattern(key_of(kPutKind, r.id, a.target, index), i);
+  // A put is complete when it is in the target's memory, not earlier.
+  const std::uint8_t* is = a.is_put ? target.memory.data() + at : a.buffer.data();
+  if (check_content && std::memcmp(is, target.oracle.data() + at, a.buffer.size()) != 0)
+    fail("rank %d: %s %zu of %zu bytes with rank %d is complete, and the data is wrong", r.id, a.is_put ? "put" : "get", index, a.buffer.size(), a.target);
+  std::vector<std::uint8_t>().swap(a.buffer);
+}
+
+void Sim::take_completion(Rank& r, lite_request* request) {
+  auto* cookie = static_cast<Cookie*>(lite_request_cookie(request));
+  if (cookie == nullptr || cookie->rank != &r) fail("rank %d: a completion of another rank", r.id);
+  lite_status status = {};
+  lite_request_status(request, &status);
+  if ((lite_request_is_send(request) != 0) != cookie->is_send) fail("rank %d: a send completes as a receive", r.id);
+  lite_request_free(request);
+  if (cookie->is_access)
+    access_done(r, cookie->index, status.error);
+  else if (cookie->is_send)
+    send_done(r, cookie->index, status.error);
+  else
+    received(r, cookie->index, status);
+}
+
 void Sim::probe(Rank& r) {
   const auto context = static_cast<std::uint32_t>(random.below(kContexts));
   const int source = random.chance(500) ? -1 : static_cast<int>(random.below(ranks.size()));
@@ -637,23 +727,12 @@ void Sim::look(Rank& r) {
   lite_hot.polls_since_exit = static_cast<int>(random.below(3));
   const int rc = lite_progress();
   if (rc < 0) fail("rank %d: lite_progress gives %d", r.id, rc);
-  while (lite_request* request = lite_next_completion()) {
-    auto* cookie = static_cast<Cookie*>(lite_request_cookie(request));
-    if (cookie == nullptr || cookie->rank != &r) fail("rank %d: a completion of another rank", r.id);
-    lite_status status = {};
-    lite_request_status(request, &status);
-    if ((lite_request_is_send(request) != 0) != cookie->is_send) fail("rank %d: a send completes as a receive", r.id);
-    lite_request_free(request);
-    if (cookie->is_send)
-      send_done(r, cookie->index, status.error);
-    else
-      received(r, cookie->index, status);
-  }
+  while (lite_request* request = lite_next_completion()) take_completion(r, request);
 }
 
 void Sim::act(Rank& r) {
   bind(r);
-  switch (random.below(12)) {
+  switch (random.below(14)) {
     case 0:
     case 1:
     case 2: send(r); break;
@@ -668,6 +747,8 @@ void Sim::act(Rank& r) {
     case 7: probe(r); break;
     case 8: cancel(r); break;
     case 9: take_detached(r); break;
+    case 10:
+    case 11: access(r); break;
     default: look(r);
   }
 }
@@ -728,6 +809,11 @@ bool Sim::quiet(std::string* why) {
       const bool limbo = other.alive && (!check_content || (s.to != r.id && lost(other, r.id))) && !(s.to != r.id && lost(r, s.to));
       if (s.pending && !limbo) return no("rank %d: send %llu of kind %d to rank %d is not complete", r.id, static_cast<unsigned long long>(s.number), s.kind, s.to);
     }
+    for (const Access& a : r.accesses) {
+      const Rank& other = ranks[static_cast<std::size_t>(a.target)];
+      const bool limbo = other.alive && (!check_content || lost(other, r.id)) && !lost(r, a.target);
+      if (a.pending && !limbo) return no("rank %d: a %s of %zu bytes with rank %d is not complete", r.id, a.is_put ? "put" : "get", a.buffer.size(), a.target);
+    }
     for (const Receive& v : r.receives)
       if (v.pending && v.source >= 0 && lost(r, v.source)) return no("rank %d: a receive from rank %d, which is lost, is not complete", r.id, v.source);
     if (MPID_ChannelQueued() != 0 && check_content) return no("rank %d: %llu frames are queued", r.id, static_cast<unsigned long long>(MPID_ChannelQueued()));
@@ -780,18 +866,14 @@ void Sim::drain() {
     if (refused == 0) {
       for (Rank& r : ranks) {
         bind(r);
-        while (lite_request* request = lite_next_completion()) {
-          auto* cookie = static_cast<Cookie*>(lite_request_cookie(request));
-          lite_status status = {};
-          lite_request_status(request, &status);
-          lite_request_free(request);
-          if (cookie->is_send) send_done(r, cookie->index, status.error);
-          else received(r, cookie->index, status);
-        }
+        while (lite_request* request = lite_next_completion()) take_completion(r, request);
       }
       for (Rank& r : ranks)
         for (const Receive& v : r.receives)
           if (v.pending && v.source >= 0) fail("signals alone do not finish it: rank %d waits for a message from rank %d", r.id, v.source);
+      for (Rank& r : ranks)
+        for (const Access& a : r.accesses)
+          if (a.pending) fail("signals alone do not finish it: rank %d waits for a %s of %zu bytes, rank %d", r.id, a.is_put ? "put" : "get", a.buffer.size(), a.target);
     }
   }
   // As long as bytes move it may take its time: some pipes are narrow.
@@ -893,6 +975,16 @@ void Sim::run() {
   drain();
   check_order();
   check_credits();
+  for (Rank& r : ranks) {
+    for (std::size_t slot = 0; slot < kSlots && check_content; ++slot)
+      if (!r.slot_unknown[slot] && !r.slot_busy[slot] && std::memcmp(r.memory.data() + slot * slot_bytes, r.oracle.data() + slot * slot_bytes, slot_bytes) != 0)
+        fail("rank %d: slot %zu of its memory is not what was put there", r.id, slot);
+    if (!r.alive) continue;
+    bind(r);
+    if (!loss_allowed && r.device->accesses_used() != 0) fail("rank %d: %u accesses are left", r.id, r.device->accesses_used());
+    if (lite_withdraw(r.key) != LITE_OK) fail("rank %d: lite_withdraw fails", r.id);
+    if (r.device->accesses_used() != 0 && !loss_allowed) fail("rank %d: accesses outlive their memory", r.id);
+  }
   std::uint64_t handler_runs = 0;
   for (Rank& r : ranks) {
     handler_runs += r.handler_runs;

@@ -25,6 +25,10 @@ AmPacket active(PacketType type, std::uint32_t header, std::uint64_t data, std::
   return {{type, 0, 0, 0, 0}, 3, header, 0, data, sender};
 }
 
+AccessPacket access(PacketType type, std::uint64_t bytes, std::uint64_t id, std::uint64_t region = 1) {
+  return {{type, 0, 0, 0, 0}, 0, region, 12, bytes, id};
+}
+
 bool accepted(const std::vector<std::uint8_t>& bytes) { return decode(bytes).has_value(); }
 
 }  // namespace
@@ -51,6 +55,40 @@ START_TEST(every_packet_type_comes_back_as_sent) {
   ck_assert(accepted(bytes_of(active(PacketType::kAmEager, 10, 20, 0), 10)));
   ck_assert(accepted(bytes_of(active(PacketType::kAmRts, 0, 20, 4), 0)));
   ck_assert(accepted(bytes_of(active(PacketType::kAmShort, LITE_AM_HEADER_MAX, 0, 0), LITE_AM_HEADER_MAX)));
+}
+END_TEST
+
+START_TEST(accesses_come_back_as_sent_and_nonsense_among_them_is_refused) {
+  auto bytes = bytes_of(access(PacketType::kPut, 100, 0), 100);
+  auto p = decode(bytes);
+  ck_assert(p && p->type == PacketType::kPut && p->region == 1 && p->offset == 12 && p->bytes == 100 && p->payload == bytes.data() + sizeof(AccessPacket));
+  p = decode(bytes_of(access(PacketType::kPutRequest, 1 << 30, 8)));
+  ck_assert(p && p->sender == 8 && p->bytes == 1 << 30);
+  p = decode(bytes_of(access(PacketType::kGet, kAccessShortMax, 8)));
+  ck_assert(p && p->sender == 8 && p->transfer == 0);
+  p = decode(bytes_of(access(PacketType::kGetTransfer, 1 << 30, 8)));
+  ck_assert(p && p->transfer == 8 && p->sender == 0);
+  bytes = bytes_of(AckPacket{{PacketType::kGetData, 0, 0, 0, 0}, 0, 9}, 10);
+  p = decode(bytes);
+  ck_assert(p && p->sender == 9 && p->bytes == 10 && p->payload == bytes.data() + sizeof(AckPacket));
+  p = decode(bytes_of(AckPacket{{PacketType::kPutAck, 0, 0, 0, 0}, 0, 64}));
+  ck_assert(p && p->sender == 64);
+
+  for (PacketType type : {PacketType::kPut, PacketType::kPutRequest, PacketType::kGet, PacketType::kGetTransfer}) {
+    const bool put = type == PacketType::kPut;
+    ck_assert(!accepted(bytes_of(access(type, 0, put ? 0 : 1))));                      // no bytes
+    ck_assert(!accepted(bytes_of(access(type, 10, put ? 0 : 1, 0), put ? 10 : 0)));    // no region
+    ck_assert(!accepted(bytes_of(access(type, 10, put ? 1 : 0), put ? 10 : 0)));       // an id where none belongs, and none where one does
+    ck_assert(!accepted(bytes_of(access(type, 10, put ? 0 : 1), put ? 9 : 1)));        // another length
+    ck_assert(!accepted(bytes_of(access(type, UINT64_MAX, put ? 0 : 1), put ? 10 : 0)));
+    auto cut = bytes_of(access(type, 10, put ? 0 : 1));
+    cut.pop_back();
+    ck_assert(!accepted(cut));
+  }
+  ck_assert(!accepted(bytes_of(access(PacketType::kGet, kAccessShortMax + 1, 8))));  // its answer is no packet
+  ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kGetData, 0, 0, 0, 0}, 0, 9})));
+  ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kGetData, 0, 0, 0, 0}, 0, 0}, 10)));
+  ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kPutAck, 0, 0, 0, 0}, 0, 0})));
 }
 END_TEST
 
@@ -123,6 +161,6 @@ END_TEST
 
 int main() {
   return run_tests("packet",
-                   {every_packet_type_comes_back_as_sent, nonsense_is_refused, packet_cut_anywhere_is_refused,
+                   {every_packet_type_comes_back_as_sent, accesses_come_back_as_sent_and_nonsense_among_them_is_refused, nonsense_is_refused, packet_cut_anywhere_is_refused,
                     random_bytes_never_decode_to_lengths_beyond_the_packet}, 60);
 }

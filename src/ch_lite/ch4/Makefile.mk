@@ -14,6 +14,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_probe.c \
                       src/mpid/ch4/netmod/lite/lite_progress.c \
                       src/mpid/ch4/netmod/lite/lite_recv.c \
+                      src/mpid/ch4/netmod/lite/lite_rma.c \
                       src/mpid/ch4/netmod/lite/lite_send.c
 
 external_subdirs   += modules/lite

@@ -1,4 +1,4 @@
-/* The module as the host sees it: two tables of functions, of which ours serve point-to-point, active messages, start and end. The rest is
+/* The module as the host sees it: two tables of functions, of which ours serve point-to-point, active messages, put and get, start and end. The rest is
  * ch4's own code over active messages: static functions of the host's fallback headers, instantiated here and nowhere else. */
 
 /* The fallback headers define functions of the names that netmod_impl.h gives to its calls through the table. */
@@ -6,7 +6,24 @@
 #include "lite_impl.h"
 #include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
+/* Not these: ch4's synchronization, instantiated here too, would call hooks that do nothing. Ours are below, by the same names. */
+#define MPIDI_NM_rma_win_cmpl_hook          MPIDI_LITE_no_win_cmpl_hook
+#define MPIDI_NM_rma_win_local_cmpl_hook    MPIDI_LITE_no_win_local_cmpl_hook
+#define MPIDI_NM_rma_target_cmpl_hook       MPIDI_LITE_no_target_cmpl_hook
+#define MPIDI_NM_rma_target_local_cmpl_hook MPIDI_LITE_no_target_local_cmpl_hook
+#define MPIDI_NM_mpi_put                    MPIDI_LITE_no_mpi_put
+#define MPIDI_NM_mpi_get                    MPIDI_LITE_no_mpi_get
+#define MPIDI_NM_mpi_rput                   MPIDI_LITE_no_mpi_rput
+#define MPIDI_NM_mpi_rget                   MPIDI_LITE_no_mpi_rget
 #include "netmod_am_fallback_rma.h"
+#undef MPIDI_NM_rma_win_cmpl_hook
+#undef MPIDI_NM_rma_win_local_cmpl_hook
+#undef MPIDI_NM_rma_target_cmpl_hook
+#undef MPIDI_NM_rma_target_local_cmpl_hook
+#undef MPIDI_NM_mpi_put
+#undef MPIDI_NM_mpi_get
+#undef MPIDI_NM_mpi_rput
+#undef MPIDI_NM_mpi_rget
 
 /* In this file the host's inlined code calls the module by these names, and without going through the table. */
 #define BY_NAME(type_, name_, parameters_, arguments_)          \
@@ -99,6 +116,18 @@ BY_NAME(int, comm_get_gpid,
 BY_NAME(int, rank_is_local,
         (int rank, MPIR_Comm * comm),
         (rank, comm))
+BY_NAME(int, rma_win_cmpl_hook,
+        (MPIR_Win * win),
+        (win))
+BY_NAME(int, rma_win_local_cmpl_hook,
+        (MPIR_Win * win),
+        (win))
+BY_NAME(int, rma_target_cmpl_hook,
+        (int rank, MPIR_Win * win),
+        (rank, win))
+BY_NAME(int, rma_target_local_cmpl_hook,
+        (int rank, MPIR_Win * win),
+        (rank, win))
 /* *INDENT-ON* */
 
 MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
@@ -125,22 +154,21 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     .dynamic_recv = MPIDI_LITE_dynamic_recv,
     .am_request_init = MPIDI_LITE_am_request_init,
     .am_request_finalize = MPIDI_LITE_am_request_finalize,
+    .mpi_win_create_hook = MPIDI_LITE_win_expose_hook,
+    .mpi_win_allocate_hook = MPIDI_LITE_win_expose_hook,
+    .mpi_win_free_hook = MPIDI_LITE_win_free_hook,
+    .rma_win_cmpl_hook = MPIDI_LITE_rma_win_cmpl_hook,
+    .rma_win_local_cmpl_hook = MPIDI_LITE_rma_win_local_cmpl_hook,
+    .rma_target_cmpl_hook = MPIDI_LITE_rma_target_cmpl_hook,
+    .rma_target_local_cmpl_hook = MPIDI_LITE_rma_target_local_cmpl_hook,
     /* nothing to add */
     .mpi_comm_commit_pre_hook = MPIDI_LITE_comm_hook,
     .mpi_comm_commit_post_hook = MPIDI_LITE_comm_hook,
     .mpi_comm_free_hook = MPIDI_LITE_comm_hook,
-    .mpi_win_create_hook = MPIDI_LITE_win_hook,
-    .mpi_win_allocate_hook = MPIDI_LITE_win_hook,
     .mpi_win_allocate_shared_hook = MPIDI_LITE_win_hook,
     .mpi_win_create_dynamic_hook = MPIDI_LITE_win_hook,
     .mpi_win_attach_hook = MPIDI_LITE_win_attach_hook,
     .mpi_win_detach_hook = MPIDI_LITE_win_detach_hook,
-    .mpi_win_free_hook = MPIDI_LITE_win_hook,
-    /* ch4's fallback headers */
-    .rma_win_cmpl_hook = MPIDI_NM_rma_win_cmpl_hook,
-    .rma_win_local_cmpl_hook = MPIDI_NM_rma_win_local_cmpl_hook,
-    .rma_target_cmpl_hook = MPIDI_NM_rma_target_cmpl_hook,
-    .rma_target_local_cmpl_hook = MPIDI_NM_rma_target_local_cmpl_hook,
 };
 
 MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
@@ -157,6 +185,11 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_improbe = MPIDI_LITE_mpi_improbe,
     .mpi_iprobe = MPIDI_LITE_mpi_iprobe,
     .rank_is_local = MPIDI_LITE_rank_is_local,
+    .mpi_win_free = MPIDI_LITE_mpi_win_free,
+    .mpi_put = MPIDI_LITE_mpi_put,
+    .mpi_get = MPIDI_LITE_mpi_get,
+    .mpi_rput = MPIDI_LITE_mpi_rput,
+    .mpi_rget = MPIDI_LITE_mpi_rget,
     /* nothing to add */
     .mpi_type_commit_hook = MPIDI_LITE_type_hook,
     .mpi_type_free_hook = MPIDI_LITE_type_hook,
@@ -167,7 +200,6 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_free_mem = MPIDIG_mpi_free_mem,
     .mpi_win_set_info = MPIDIG_mpi_win_set_info,
     .mpi_win_get_info = MPIDIG_mpi_win_get_info,
-    .mpi_win_free = MPIDIG_mpi_win_free,
     .mpi_win_create = MPIDIG_mpi_win_create,
     .mpi_win_attach = MPIDIG_mpi_win_attach,
     .mpi_win_allocate_shared = MPIDIG_mpi_win_allocate_shared,
@@ -180,7 +212,6 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_pready_list = MPIDI_NM_mpi_pready_list,
     .mpi_parrived = MPIDI_NM_mpi_parrived,
     .mpi_win_shared_query = MPIDI_NM_mpi_win_shared_query,
-    .mpi_put = MPIDI_NM_mpi_put,
     .mpi_win_start = MPIDI_NM_mpi_win_start,
     .mpi_win_complete = MPIDI_NM_mpi_win_complete,
     .mpi_win_post = MPIDI_NM_mpi_win_post,
@@ -188,10 +219,8 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_win_test = MPIDI_NM_mpi_win_test,
     .mpi_win_lock = MPIDI_NM_mpi_win_lock,
     .mpi_win_unlock = MPIDI_NM_mpi_win_unlock,
-    .mpi_get = MPIDI_NM_mpi_get,
     .mpi_win_fence = MPIDI_NM_mpi_win_fence,
     .mpi_accumulate = MPIDI_NM_mpi_accumulate,
-    .mpi_rput = MPIDI_NM_mpi_rput,
     .mpi_win_flush_local = MPIDI_NM_mpi_win_flush_local,
     .mpi_compare_and_swap = MPIDI_NM_mpi_compare_and_swap,
     .mpi_raccumulate = MPIDI_NM_mpi_raccumulate,
@@ -200,7 +229,6 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_win_flush = MPIDI_NM_mpi_win_flush,
     .mpi_win_flush_local_all = MPIDI_NM_mpi_win_flush_local_all,
     .mpi_win_unlock_all = MPIDI_NM_mpi_win_unlock_all,
-    .mpi_rget = MPIDI_NM_mpi_rget,
     .mpi_win_sync = MPIDI_NM_mpi_win_sync,
     .mpi_win_flush_all = MPIDI_NM_mpi_win_flush_all,
     .mpi_get_accumulate = MPIDI_NM_mpi_get_accumulate,

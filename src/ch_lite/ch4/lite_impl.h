@@ -23,6 +23,7 @@
 
 #define MPIDI_LITE_REQUEST(req) ((req)->dev.ch4.netmod.lite)
 #define MPIDI_LITE_AV(av)       ((av)->netmod.lite)
+#define MPIDI_LITE_WIN(win)     ((win)->dev.netmod.lite)
 
 /* The one VCI. */
 #define MPIDI_LITE_VCI 0
@@ -102,7 +103,8 @@ typedef struct MPIDI_LITE_am_send {
 
 void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t * send);
 
-/* A completion's cookie is the MPIR_Request of a native operation or, told apart by the lowest bit, an MPIDI_LITE_am_send_t. */
+/* A completion's cookie is the MPIR_Request of a native send or receive or, told apart by the two lowest bits, an MPIDI_LITE_am_send_t (1), the target
+ * of a put or get (2), or the MPIR_Request of a request-based put or get (3). */
 static inline void *MPIDI_LITE_am_cookie(MPIDI_LITE_am_send_t * send)
 {
     return (char *) send + 1;
@@ -110,13 +112,43 @@ static inline void *MPIDI_LITE_am_cookie(MPIDI_LITE_am_send_t * send)
 
 static inline MPIDI_LITE_am_send_t *MPIDI_LITE_cookie_am(void *cookie)
 {
-    return ((uintptr_t) cookie & 1) ? (MPIDI_LITE_am_send_t *) ((char *) cookie - 1) : NULL;
+    return ((uintptr_t) cookie & 3) == 1 ? (MPIDI_LITE_am_send_t *) ((char *) cookie - 1) : NULL;
 }
+
+/* ---- one-sided (lite_rma.c) ---- */
+
+static inline void *MPIDI_LITE_target_cookie(MPIDI_LITE_target_t * target)
+{
+    return (char *) target + 2;
+}
+
+static inline void *MPIDI_LITE_rma_request_cookie(MPIR_Request * req)
+{
+    return (char *) req + 3;
+}
+
+static inline bool MPIDI_LITE_cookie_is_rma(const void *cookie)
+{
+    return ((uintptr_t) cookie & 2) != 0;
+}
+
+static inline MPIDI_LITE_target_t *MPIDI_LITE_cookie_target(void *cookie)
+{
+    return ((uintptr_t) cookie & 3) == 2 ? (MPIDI_LITE_target_t *) ((char *) cookie - 2) : NULL;
+}
+
+static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
+{
+    return ((uintptr_t) cookie & 3) == 3 ? (MPIR_Request *) ((char *) cookie - 3) : NULL;
+}
+
+/* A put or get has completed: counts it, and completes its request. Returns the MPI error of one without a request. */
+int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buffer);
 
 /* ---- completion (lite_progress.c) ---- */
 
 /* Completes everything that the device has finished. VCI lock held. Errors of native operations go to their requests; the returned MPI
- * error is that of an active message, which has none. */
+ * error is that of an active message, a put or a get, which have none. */
 int MPIDI_LITE_drain_completions(void);
 
 /* ---- the table's entries; contracts are those of src/mpid/ch4/ch4_api.txt ---- */
@@ -182,6 +214,29 @@ int MPIDI_LITE_comm_hook(MPIR_Comm * comm);
 int MPIDI_LITE_type_hook(MPIR_Datatype * type);
 int MPIDI_LITE_op_hook(MPIR_Op * op);
 int MPIDI_LITE_win_hook(MPIR_Win * win);
+int MPIDI_LITE_win_expose_hook(MPIR_Win * win);
+int MPIDI_LITE_win_free_hook(MPIR_Win * win);
+int MPIDI_LITE_mpi_win_free(MPIR_Win ** win_ptr);
+int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win * win);
+int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win * win);
+int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win * win);
+int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win * win);
+int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                       int target_rank, MPI_Aint target_disp, int target_count,
+                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPIDI_winattr_t winattr);
+int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                       int target_rank, MPI_Aint target_disp, int target_count,
+                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPIDI_winattr_t winattr);
+int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                        int target_rank, MPI_Aint target_disp, int target_count,
+                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                        MPIDI_winattr_t winattr, MPIR_Request ** request);
+int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                        int target_rank, MPI_Aint target_disp, int target_count,
+                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                        MPIDI_winattr_t winattr, MPIR_Request ** request);
 int MPIDI_LITE_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size);
 int MPIDI_LITE_win_detach_hook(MPIR_Win * win, const void *base);
 

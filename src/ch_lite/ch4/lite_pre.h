@@ -46,6 +46,7 @@ typedef struct {
     MPI_Datatype datatype;      /* receive with a bounce buffer or list: as what it is unpacked */
     MPI_Aint count;             /* (we hold a reference to the datatype), */
     void *buffer;               /* and where to */
+    struct MPIDI_LITE_target *target;   /* request-based put or get only */
 } MPIDI_LITE_request_t;
 
 /* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once
@@ -71,8 +72,24 @@ typedef struct {
     int unused;
 } MPIDI_LITE_op_t;
 
-typedef struct {
-    int unused;
+struct MPIDI_LITE_win;
+
+/* One target of a window, as this process sees it. */
+typedef struct MPIDI_LITE_target {
+    struct MPIDI_LITE_win *win;
+    uint64_t key;               /* of its exposed memory; 0: none, or ourselves: by active messages */
+    MPI_Aint bytes;
+    int disp_unit;
+    int pending;                /* native operations not complete at the target */
+    int pending_local;          /* those of them that still need the origin's buffer */
+} MPIDI_LITE_target_t;
+
+/* All zero: no native operations. */
+typedef struct MPIDI_LITE_win {
+    MPIDI_LITE_target_t *targets;       /* by rank in the window's communicator */
+    uint64_t key;               /* of our memory */
+    int pending;                /* sums over the targets */
+    int pending_local;
 } MPIDI_LITE_win_t;
 
 typedef struct {

@@ -44,6 +44,7 @@ int MPIDI_LITE_drain_completions(void)
         lite_status status;
         void *cookie = lite_request_cookie(lite);
         const int is_send = lite_request_is_send(lite);
+        const int holds_buffer = lite_request_holds_buffer(lite);
         MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(cookie);
 
         lite_request_status(lite, &status);
@@ -56,6 +57,10 @@ int MPIDI_LITE_drain_completions(void)
             if (unlikely(status.error < 0))
                 mpi_errno = MPIDI_LITE_error(status.error, status.peer, __func__, __LINE__);
             MPIDI_LITE_am_send_done(am);
+        } else if (MPIDI_LITE_cookie_is_rma(cookie)) {
+            const int rma_errno = MPIDI_LITE_rma_done(cookie, &status, holds_buffer);
+            if (unlikely(rma_errno != MPI_SUCCESS))
+                mpi_errno = rma_errno;
         } else {
             MPIR_Request *req = cookie;
             if (is_send)

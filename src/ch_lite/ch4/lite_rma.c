@@ -1,0 +1,379 @@
+/* One-sided communication: contiguous put and get go straight to the target's memory by lite_put and lite_get, executed there by its handler or
+ * helper thread, whatever the target computes. All else (derived datatypes with holes, accumulate and atomics, dynamic and shared windows, all of the
+ * synchronization) is ch4's own code over active messages.
+ *
+ * Why the two may be mixed. A native operation is executed as soon as it is issued, so it must not be issued before its epoch is open at the target;
+ * and it must be over at the target before the target can learn of the epoch's end.
+ *  - Open: ch4 never defers. MPI_Win_lock and MPI_Win_lock_all return when the locks are granted, MPI_Win_start when all posts are here,
+ *    MPI_Win_fence after a barrier. (With MPI_MODE_NOCHECK the application vouches for that.) Operations outside of epochs are refused by
+ *    MPIDIG_RMA_OP_CHECK_SYNC, as in ch4's own.
+ *  - Over: each call that ends an epoch, or flushes, calls one of the completion hooks below before it sends anything (unlock, complete) or enters the
+ *    barrier (fence). The hooks wait for remote completion: a put is complete when the data is in the target's memory.
+ *  - Between: MPI orders operations of one epoch only where accumulates are concerned, and those are all active messages, in order per target.
+ *    Put and get to a location that another operation of the epoch accesses are the application's error.
+ * Local completion is that of lite_request_holds_buffer: a put that left whole with the call needs no wait; for all others it is the remote one.
+ *
+ * Every window's memory is exposed as long as the window lives, not epoch by epoch: with passive target anybody may come at any time. */
+#include "lite_impl.h"
+
+struct share {
+    uint64_t key;
+    MPI_Aint bytes;
+    int disp_unit;
+};
+
+/* Collective. A rank whose memory cannot be exposed is reached by active messages. */
+static int expose(MPIR_Win * win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    MPIR_Comm *comm = win->comm_ptr;
+    const int size = comm->local_size;
+    struct share *shares = NULL;
+
+    memset(lite, 0, sizeof(*lite));
+    if (size == 1)
+        goto fn_exit;
+
+    shares = MPL_malloc((size_t) size * sizeof(*shares), MPL_MEM_OTHER);
+    lite->targets = MPL_calloc((size_t) size, sizeof(*lite->targets), MPL_MEM_RMA);
+    /* the others are in the allgather already */
+    MPIR_Assertp(shares != NULL && lite->targets != NULL);
+
+    if (win->size > 0) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        if (lite_expose(win->base, (size_t) win->size, &lite->key) < 0)
+            lite->key = 0;
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    }
+    memset(&shares[comm->rank], 0, sizeof(*shares));
+    shares[comm->rank].key = lite->key;
+    shares[comm->rank].bytes = win->size;
+    shares[comm->rank].disp_unit = win->disp_unit;
+    mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, shares, (MPI_Aint) sizeof(*shares),
+                               MPI_BYTE, comm, &errflag);
+    MPIR_ERR_CHECK(mpi_errno);
+
+    for (int i = 0; i < size; i++) {
+        lite->targets[i].win = lite;
+        lite->targets[i].key = i == comm->rank ? 0 : shares[i].key;
+        lite->targets[i].bytes = shares[i].bytes;
+        lite->targets[i].disp_unit = shares[i].disp_unit;
+    }
+
+  fn_exit:
+    MPL_free(shares);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_win_expose_hook(MPIR_Win * win)
+{
+    return expose(win);
+}
+
+/* Dynamic and shared windows: all by active messages. */
+int MPIDI_LITE_win_hook(MPIR_Win * win)
+{
+    memset(&MPIDI_LITE_WIN(win), 0, sizeof(MPIDI_LITE_win_t));
+    return MPI_SUCCESS;
+}
+
+/* After the barrier of MPIDI_LITE_mpi_win_free, before which everybody's operations are complete: nobody accesses the memory any more. */
+int MPIDI_LITE_win_free_hook(MPIR_Win * win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+
+    if (lite->key != 0) {
+        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        lite_withdraw(lite->key);
+        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    }
+    MPL_free(lite->targets);
+    memset(lite, 0, sizeof(*lite));
+    return MPI_SUCCESS;
+}
+
+/* ---- waiting ---- */
+
+/* Until *count, which completions bring down, is 0. */
+static int wait_for(const int *count)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIR_FUNC_ENTER;
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    MPIDIU_PROGRESS_WHILE(*(const volatile int *) count > 0, MPIDI_LITE_VCI);
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win * win)
+{
+    return wait_for(&MPIDI_LITE_WIN(win).pending);
+}
+
+int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win * win)
+{
+    return wait_for(&MPIDI_LITE_WIN(win).pending_local);
+}
+
+int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win * win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    return lite->targets ? wait_for(&lite->targets[rank].pending) : MPI_SUCCESS;
+}
+
+int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win * win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    return lite->targets ? wait_for(&lite->targets[rank].pending_local) : MPI_SUCCESS;
+}
+
+int MPIDI_LITE_mpi_win_free(MPIR_Win ** win_ptr)
+{
+    int mpi_errno = wait_for(&MPIDI_LITE_WIN(*win_ptr).pending);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDIG_mpi_win_free(win_ptr);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buffer)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *req = MPIDI_LITE_cookie_rma_request(cookie);
+    MPIDI_LITE_target_t *target =
+        req ? MPIDI_LITE_REQUEST(req).target : MPIDI_LITE_cookie_target(cookie);
+
+    target->pending--;
+    target->win->pending--;
+    if (holds_buffer) {
+        target->pending_local--;
+        target->win->pending_local--;
+    }
+    if (unlikely(status->error < 0))
+        mpi_errno = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
+    if (req) {
+        req->status.MPI_ERROR = mpi_errno;
+        MPIDIU_request_complete(req);
+        return MPI_SUCCESS;
+    }
+    /* There is no request to carry it: the call that polls, which may be the one that waits for this, has to fail. */
+    return mpi_errno;
+}
+
+/* ---- put and get ---- */
+
+struct access {
+    bool native;                /* else by active messages */
+    bool put;
+    char *origin;
+    uint64_t offset;
+    size_t bytes;
+    MPIDI_LITE_target_t *target;
+    int peer;
+};
+
+/* Whether this one goes straight to the memory, and how. */
+static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                   int target_rank, MPI_Aint target_disp, int target_count,
+                   MPI_Datatype target_datatype, MPIR_Win * win, const MPIDI_av_entry_t * av,
+                   struct access *access)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
+    int origin_contig, target_contig;
+    size_t origin_bytes, target_bytes;
+    MPI_Aint origin_true_lb, target_true_lb;
+
+    access->native = false;
+    if (targets == NULL || targets[target_rank].key == 0)
+        goto fn_exit;
+
+    MPIDI_Datatype_check_origin_target_contig_size_lb(origin_datatype, target_datatype,
+                                                      origin_count, target_count,
+                                                      origin_contig, target_contig,
+                                                      origin_bytes, target_bytes,
+                                                      origin_true_lb, target_true_lb);
+    if (!origin_contig || !target_contig || origin_bytes == 0 || origin_bytes != target_bytes)
+        goto fn_exit;
+
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+
+    /* Here and not at the target, which would have to break with us. */
+    const MPIDI_LITE_target_t *target = &targets[target_rank];
+    const MPI_Aint offset = target_disp * target->disp_unit + target_true_lb;
+    MPIR_ERR_CHKANDJUMP(offset < 0 || offset > target->bytes ||
+                        (MPI_Aint) target_bytes > target->bytes - offset, mpi_errno,
+                        MPI_ERR_RMA_RANGE, "**rmarange");
+
+    access->native = true;
+    access->origin = MPIR_get_contig_ptr(origin_addr, origin_true_lb);
+    access->offset = (uint64_t) offset;
+    access->bytes = origin_bytes;
+    access->target = &targets[target_rank];
+    access->peer = MPIDI_LITE_peer(av);
+
+  fn_exit:
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* With `request`: of a request-based operation, pending or complete on success. */
+static int issue(const struct access *a, MPIR_Win * win, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *req = NULL;
+    lite_request *lite = NULL;
+    int code;
+
+    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+
+    void *cookie = MPIDI_LITE_target_cookie(a->target);
+    if (request != NULL) {
+        /* two references: the user's, and ours until it completes */
+        req = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, MPIDI_LITE_VCI, 2);
+        MPIR_ERR_CHKANDSTMT(req == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
+        req->u.rma.win = win;
+        MPIDI_LITE_REQUEST(req).target = a->target;
+        cookie = MPIDI_LITE_rma_request_cookie(req);
+    }
+    if (a->put)
+        code = lite_put(a->peer, a->target->key, a->offset, a->origin, a->bytes, cookie, &lite);
+    else
+        code = lite_get(a->peer, a->target->key, a->offset, a->origin, a->bytes, cookie, &lite);
+    if (unlikely(code < 0)) {
+        mpi_errno = MPIDI_LITE_error(code, a->peer, __func__, __LINE__);
+        if (req != NULL) {
+            MPIDI_CH4_REQUEST_FREE(req);
+            MPIDI_CH4_REQUEST_FREE(req);
+        }
+        goto fn_fail;
+    }
+    MPIR_Assert(code == LITE_PENDING);  /* to oneself goes another way */
+
+    a->target->pending++;
+    a->target->win->pending++;
+    if (lite_request_holds_buffer(lite)) {
+        a->target->pending_local++;
+        a->target->win->pending_local++;
+    }
+    if (request != NULL)
+        *request = req;
+
+  fn_exit:
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                       int target_rank, MPI_Aint target_disp, int target_count,
+                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    struct access access = {.put = true };
+
+    MPIR_FUNC_ENTER;
+    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                        target_count, target_datatype, win, addr, &access);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (access.native)
+        mpi_errno = issue(&access, win, NULL);
+    else
+        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                       int target_rank, MPI_Aint target_disp, int target_count,
+                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPIDI_winattr_t winattr)
+{
+    int mpi_errno = MPI_SUCCESS;
+    struct access access = {.put = false };
+
+    MPIR_FUNC_ENTER;
+    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                        target_count, target_datatype, win, addr, &access);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (access.native)
+        mpi_errno = issue(&access, win, NULL);
+    else
+        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+/* A request of ours completes when the put is complete at the target, later than MPI demands (local completion). */
+int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                        int target_rank, MPI_Aint target_disp, int target_count,
+                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                        MPIDI_winattr_t winattr, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    struct access access = {.put = true };
+
+    MPIR_FUNC_ENTER;
+    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                        target_count, target_datatype, win, addr, &access);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (access.native)
+        mpi_errno = issue(&access, win, request);
+    else
+        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
+                        int target_rank, MPI_Aint target_disp, int target_count,
+                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                        MPIDI_winattr_t winattr, MPIR_Request ** request)
+{
+    int mpi_errno = MPI_SUCCESS;
+    struct access access = {.put = false };
+
+    MPIR_FUNC_ENTER;
+    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                        target_count, target_datatype, win, addr, &access);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (access.native)
+        mpi_errno = issue(&access, win, request);
+    else
+        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
+  fn_exit:
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+  fn_fail:
+    goto fn_exit;
+}

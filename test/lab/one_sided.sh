@@ -1,0 +1,24 @@
+# hosts: 2
+# A target that computes serves put and get with sigio and thread, and with sync does not; the data of every epoch kind is right.
+. "$(dirname "$0")/lab.sh"
+
+export LITE_STATS=1
+job 120 2 "$programs/one_sided"
+[ "$code" = 0 ] && grep -qE '^one_sided: [0-9]+ checks, 0 failed' "$out"
+result $? "put and get of 1 B to 8 MB in every kind of epoch" "$out"
+want=yes
+[ "$controller" != sync ] || want=no
+for epoch in lock lock_all; do
+  for bytes in 1 1000 65536 8388608; do
+    grep -q "^one_sided epoch=$epoch bytes=$bytes while_computing=$want " "$out"
+    result $? "$bytes bytes there and back, $epoch, while the target computes: $want ($controller)" "$out"
+  done
+done
+# the program is only a proof if it went this way
+[ "$(stat_of "$out" 1 served_msgs)" -gt 500 ] 2>/dev/null
+result $? "the target served puts and gets" "$out"
+
+job 120 4 env LITE_SHORT_MAX=0 "$programs/one_sided" 0.01
+[ "$code" = 0 ] && grep -qE '^one_sided: [0-9]+ checks, 0 failed' "$out"
+result $? "four ranks, everything by transfer" "$out"
+plan
