@@ -132,6 +132,15 @@ static void after(void)
         MPI_Send(NULL, 0, MPI_BYTE, 1, TOKEN, MPI_COMM_WORLD);
 }
 
+/* Round the ring, so that every host's way out and every way in has carried them. */
+static unsigned char *drain_out, *drain_in;
+static size_t drain_bytes;
+static void drain(void)
+{
+    MPI_Sendrecv(drain_out, (int) drain_bytes, MPI_BYTE, (my_rank + 1) % ranks, TAG, drain_in, (int) drain_bytes, MPI_BYTE, (my_rank + ranks - 1) % ranks,
+                 TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
 static void barrier(void)
 {
     MPI_Barrier(MPI_COMM_WORLD);
@@ -287,8 +296,8 @@ static bool one_size(const struct plan *plan)
         MPI_Win_lock_all(0, window);
     }
 
-    const struct side side = { .rank = my_rank, .computes = computes(my_rank), .moved_bytes = moved_per_iteration(), .barrier = barrier,
-        .max = max_of_all, .post = post, .wait = wait_for_it, .after = after, .fill = fill, .wrong = wrong };
+    const struct side side = { .rank = my_rank, .computes = computes(my_rank), .moved_bytes = moved_per_iteration(),
+        .drain = drain_bytes > 0 ? drain : NULL, .barrier = barrier, .max = max_of_all, .post = post, .wait = wait_for_it, .after = after, .fill = fill, .wrong = wrong };
     struct result mine = measure(&side, plan), *all = NULL;
     char host[64] = "", (*hosts)[64] = NULL;
     gethostname(host, sizeof host - 1);
@@ -312,7 +321,8 @@ static bool one_size(const struct plan *plan)
             printf("\"all\"");
         else
             printf("\"%d\"", computing_rank);
-        printf(",\"bytes\":%zu,\"ranks\":%d,\"factor\":%g,\"verified\":%s,\"per_rank\":", bytes, ranks, plan->factor, good ? "true" : "false");
+        printf(",\"bytes\":%zu,\"ranks\":%d,\"factor\":%g,\"drain\":%zu,\"verified\":%s,\"per_rank\":", bytes, ranks, plan->factor,
+               drain_bytes, good ? "true" : "false");
         print_ranks(stdout, all, (const char (*)[64]) hosts, ranks);
         puts("}");
         fflush(stdout);
@@ -335,18 +345,18 @@ static void usage(void)
 {
     if (my_rank == 0)
         fputs("usage: mpi_overlap [--op isend|irecv|both|put|get|ialltoall|iallreduce|ibcast] [--sizes 1K,64K,4M] [--datatype contiguous|strided]\n"
-              "  [--block BYTES] [--compute all|RANK] [--factor 1.2] [--iterations N | --seconds S] [--settle MICROSECONDS] [--multiple]\n", stderr);
+              "  [--block BYTES] [--compute all|RANK] [--factor 1.2] [--iterations N | --seconds S] [--settle MICROSECONDS] [--drain BYTES] [--multiple]\n", stderr);
 }
 
 int main(int argc, char **argv)
 {
-    enum { OP = 1, SIZES, DATATYPE, BLOCK, COMPUTE, FACTOR, ITERATIONS, SECONDS, SETTLE, MULTIPLE, HELP };
+    enum { OP = 1, SIZES, DATATYPE, BLOCK, COMPUTE, FACTOR, ITERATIONS, SECONDS, SETTLE, DRAIN, MULTIPLE, HELP };
     static const struct option options[] = {
         { "op", 1, NULL, OP }, { "sizes", 1, NULL, SIZES }, { "datatype", 1, NULL, DATATYPE }, { "block", 1, NULL, BLOCK }, { "compute", 1, NULL, COMPUTE },
-        { "factor", 1, NULL, FACTOR }, { "iterations", 1, NULL, ITERATIONS }, { "seconds", 1, NULL, SECONDS }, { "settle", 1, NULL, SETTLE },
+        { "factor", 1, NULL, FACTOR }, { "iterations", 1, NULL, ITERATIONS }, { "seconds", 1, NULL, SECONDS }, { "settle", 1, NULL, SETTLE }, { "drain", 1, NULL, DRAIN },
         { "multiple", 0, NULL, MULTIPLE }, { "help", 0, NULL, HELP }, { NULL, 0, NULL, 0 }
     };
-    struct plan plan = { .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 2000.0 };
+    struct plan plan = { .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 0.0, .drain_bytes = 0 };
     char *sizes = NULL;
     int level = MPI_THREAD_SINGLE, given;
     /* asked for before MPI_Init, which takes the level */
@@ -392,6 +402,9 @@ int main(int argc, char **argv)
             case SETTLE:
                 plan.settle_us = atof(optarg);
                 break;
+            case DRAIN:
+                plan.drain_bytes = parse_size(optarg);
+                break;
             case MULTIPLE:
                 break;
             default:
@@ -409,6 +422,13 @@ int main(int argc, char **argv)
         die("iallreduce is contiguous only");
     if (block < 1 || plan.factor < 0.0 || plan.seconds <= 0.0 || plan.settle_us < 0.0 || plan.settle_us >= 1e6)
         die("a value is out of range");
+    drain_bytes = plan.drain_bytes;
+    if (drain_bytes > 0) {
+        drain_out = calloc(1, drain_bytes);
+        drain_in = calloc(1, drain_bytes);
+        if (!drain_out || !drain_in)
+            die("out of memory");
+    }
     char default_sizes[] = "1K,4K,16K,64K,256K,1M,4M,16M";
     bool good = true;
     for (char *size = strtok(sizes ? sizes : default_sizes, ","); size; size = strtok(NULL, ",")) {
@@ -419,6 +439,8 @@ int main(int argc, char **argv)
     }
     if (!good && my_rank == 0)
         fputs("mpi_overlap: wrong data, see wrong_iterations in the result\n", stderr);
+    free(drain_out);
+    free(drain_in);
     MPI_Finalize();
     return good ? 0 : 1;
 }

@@ -78,6 +78,7 @@ struct side {
     int rank;
     bool computes;                    /* this rank; the others sit in a blocking call */
     double moved_bytes;               /* payload per iteration, sent and received by this rank */
+    void (*drain) (void);             /* exchanges as many bytes as a shaper lets through at once; NULL: not wanted */
     void (*barrier) (void);
     double (*max) (double);           /* over all ranks */
     void (*post) (void);              /* of a rank that does not compute: the whole blocking operation */
@@ -93,7 +94,8 @@ struct plan {
     double factor;                    /* T = factor x base */
     int iterations;                   /* of each kind; 0: as many as fit into `seconds`, 8 to 400 */
     double seconds;
-    double settle_us;                 /* idle before each iteration: a shaper's bucket is full again, whatever the last iteration did */
+    double settle_us;                 /* idle before each iteration */
+    size_t drain_bytes;               /* moved before each iteration of any kind, so that a shaper's bucket is empty: a real link has none */
 };
 
 /* --- what comes out, per rank; all doubles, so that any transport can gather it. NaN: does not apply, null in JSON. */
@@ -169,6 +171,8 @@ static struct times iterate(const struct side *side, const struct plan *plan, en
         while (nanosleep(&pause, &pause))
             continue;
     }
+    if (side->drain)
+        side->drain();
     side->barrier();
     const double signals = side->signals ? side->signals() : 0.0, handler = side->handler_us ? side->handler_us() : 0.0;
     getrusage(RUSAGE_SELF, &before);

@@ -115,15 +115,31 @@ static void post(void)
         finish_polling();
         return;
     }
-    /* before the look at the socket: what arrives after it signals at the new level */
-    if (lowat && use_handler)
-        set_lowat();
+    /* What came while we polled left a signal pending, which tells nothing new. Taken back before the look at the socket: what comes after it signals again. */
+    static const struct timespec at_once;
+    if (use_handler)
+        while (sigtimedwait(&io_signal, NULL, &at_once) > 0)
+            continue;
     advance();
     if (!done() && use_handler) {
         if (lowat)
             set_lowat();
         mask(SIG_UNBLOCK);
     }
+}
+
+static unsigned char *drain_out, *drain_in;
+static size_t drain_bytes;
+static void drain(void)
+{
+    unsigned char *const user_out = out, *const user_in = in;
+    out = drain_out;
+    in = drain_in;
+    sent = received = 0;
+    to_send = to_receive = drain_bytes;
+    finish_polling();
+    out = user_out;
+    in = user_in;
 }
 
 static void wait_for_it(void)
@@ -242,7 +258,7 @@ static bool one_size(const struct plan *plan)
     memset(out, 0, bytes);
     memset(in, 0, bytes);
     const struct side side = { .rank = my_rank, .computes = computing_rank < 0 || computing_rank == my_rank,
-        .moved_bytes = (op == BOTH ? 2.0 : 1.0) * (double) bytes, .barrier = barrier, .max = max_of_both, .post = post, .wait = wait_for_it,
+        .moved_bytes = (op == BOTH ? 2.0 : 1.0) * (double) bytes, .drain = drain_bytes > 0 ? drain : NULL, .barrier = barrier, .max = max_of_both, .post = post, .wait = wait_for_it,
         .fill = fill, .wrong = wrong, .signals = signals, .handler_us = handler_us };
     struct result results[2];
     char hosts[2][64] = { "", "" };
@@ -262,7 +278,7 @@ static bool one_size(const struct plan *plan)
             printf("\"all\"");
         else
             printf("\"%d\"", computing_rank);
-        printf(",\"bytes\":%zu,\"ranks\":2,\"factor\":%g,\"verified\":%s,\"per_rank\":", bytes, plan->factor, good ? "true" : "false");
+        printf(",\"bytes\":%zu,\"ranks\":2,\"factor\":%g,\"drain\":%zu,\"verified\":%s,\"per_rank\":", bytes, plan->factor, drain_bytes, good ? "true" : "false");
         print_ranks(stdout, results, (const char (*)[64]) hosts, 2);
         puts("}");
         fflush(stdout);
@@ -274,13 +290,14 @@ static bool one_size(const struct plan *plan)
 
 int main(int argc, char **argv)
 {
-    enum { RANK = 1, ADDRESS, PORT, LOWAT, HANDLER, OP, SIZES, COMPUTE, FACTOR, ITERATIONS, SECONDS, SETTLE };
+    enum { RANK = 1, ADDRESS, PORT, LOWAT, HANDLER, OP, SIZES, COMPUTE, FACTOR, ITERATIONS, SECONDS, SETTLE, DRAIN };
     static const struct option options[] = {
         { "rank", 1, NULL, RANK }, { "address", 1, NULL, ADDRESS }, { "port", 1, NULL, PORT }, { "lowat", 1, NULL, LOWAT }, { "handler", 1, NULL, HANDLER },
         { "op", 1, NULL, OP }, { "sizes", 1, NULL, SIZES }, { "compute", 1, NULL, COMPUTE }, { "factor", 1, NULL, FACTOR },
-        { "iterations", 1, NULL, ITERATIONS }, { "seconds", 1, NULL, SECONDS }, { "settle", 1, NULL, SETTLE }, { NULL, 0, NULL, 0 }
+        { "iterations", 1, NULL, ITERATIONS }, { "seconds", 1, NULL, SECONDS }, { "settle", 1, NULL, SETTLE }, { "drain", 1, NULL, DRAIN },
+        { NULL, 0, NULL, 0 }
     };
-    struct plan plan = { .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 2000.0 };
+    struct plan plan = { .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 0.0, .drain_bytes = 0 };
     char default_sizes[] = "1K,4K,16K,64K,256K,1M,4M,16M", *sizes = default_sizes;
     const char *address = NULL;
     int port = 0;
@@ -323,12 +340,15 @@ int main(int argc, char **argv)
             case SETTLE:
                 plan.settle_us = atof(optarg);
                 break;
+            case DRAIN:
+                plan.drain_bytes = parse_size(optarg);
+                break;
             default:
                 return 2;
         }
     if ((my_rank != 0 && my_rank != 1) || !address || port < 1 || op == OPS || computing_rank > 1 || plan.settle_us >= 1e6) {
         fputs("usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--lowat BYTES] [--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
-              "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle MICROSECONDS]\n", stderr);
+              "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle MICROSECONDS] [--drain BYTES]\n", stderr);
         return 2;
     }
     connect_both(address, port);
@@ -340,6 +360,9 @@ int main(int argc, char **argv)
     if (sigaction(SIGIO, &action, NULL))
         die("sigaction");
     set_up_async(data_fd);
+    drain_bytes = plan.drain_bytes;
+    if (drain_bytes > 0 && (!(drain_out = calloc(1, drain_bytes)) || !(drain_in = calloc(1, drain_bytes))))
+        die("memory");
     bool good = true;
     for (char *size = strtok(sizes, ","); size; size = strtok(NULL, ",")) {
         bytes = parse_size(size);
@@ -349,5 +372,7 @@ int main(int argc, char **argv)
         }
         good &= one_size(&plan);
     }
+    free(drain_out);
+    free(drain_in);
     return good ? 0 : 1;
 }
