@@ -316,6 +316,12 @@ static bool one_size(const struct plan *plan)
         MPI_Get_library_version(version, &length);
         printf("{\"program\":\"mpi_overlap\",\"library\":\"");
         print_text(version);
+        /* the second line of MPICH's that says which it is */
+        const char *device = strstr(version, "MPICH Device:");
+        if (device) {
+            fputs(", ", stdout);
+            print_text(device + strlen("MPICH Device:") + strspn(device + strlen("MPICH Device:"), " \t"));
+        }
         printf("\",\"op\":\"%s\",\"datatype\":\"%s\",\"block\":%zu,\"compute\":", op_names[op], strided ? "strided" : "contiguous", strided ? block : 0);
         if (computing_rank < 0)
             printf("\"all\"");

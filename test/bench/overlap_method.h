@@ -103,7 +103,7 @@ struct plan {
     F(computes) F(iterations) F(moved_mb) F(base_us) F(base_min_us) F(base_max_us) F(operation_us) F(work_us) F(iteration_us) F(post_us) F(compute_us) \
     F(wait_us) F(availability) F(availability_min) F(availability_p10) F(availability_p90) F(availability_max) F(availability_own_base) \
     F(slowdown_pct) F(cpu_moving_pct) F(cpu_moving_us_per_mb) F(cpu_wait_us_per_mb) F(cpu_pure_us_per_mb) F(cpu_user_us_per_mb) F(cpu_system_us_per_mb) \
-    F(switches_voluntary_per_mb) F(switches_involuntary_per_mb) F(helper_cpu_pct) F(signals_per_mb) F(signals_pure_per_mb) F(handler_us_per_mb) F(wait_ratio) \
+    F(switches_voluntary_per_mb) F(switches_involuntary_per_mb) F(helper_cpu_pct) F(stolen_pct) F(signals_per_mb) F(signals_pure_per_mb) F(handler_us_per_mb) F(wait_ratio) \
     F(wrong_iterations) F(core)
 struct result {
 #define F(name) double name;
@@ -303,6 +303,9 @@ static struct result measure(const struct side *side, const struct plan *plan)
     result.switches_voluntary_per_mb = sums[OVERLAP].voluntary / mb;
     result.switches_involuntary_per_mb = sums[OVERLAP].involuntary / mb;
     result.helper_cpu_pct = 100.0 * sums[OVERLAP].helper_us / sums[OVERLAP].elapsed_us;
+    /* no communication in these: who took the core is no part of what is measured */
+    if (side->computes)
+        result.stolen_pct = fmax(0.0, 100.0 * (1.0 - sums[WORK].cpu_us / sums[WORK].elapsed_us));
     if (side->signals) {
         result.signals_per_mb = sums[OVERLAP].signals / mb;
         result.signals_pure_per_mb = sums[PURE].signals / mb;
