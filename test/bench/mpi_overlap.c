@@ -447,6 +447,7 @@ int main(int argc, char **argv)
         fputs("mpi_overlap: wrong data, see wrong_iterations in the result\n", stderr);
     free(drain_out);
     free(drain_in);
+    MPI_Barrier(MPI_COMM_WORLD);
     MPI_Finalize();
     return good ? 0 : 1;
 }
