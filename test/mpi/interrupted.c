@@ -1,4 +1,4 @@
-/* Which system calls does a message interrupt? interrupted [SECONDS]: 2 ranks. For each call in turn, rank 0 posts a receive, leaves MPI and sleeps in the call,
+/* Which system calls does a message interrupt? 2 ranks. For each call in turn, rank 0 posts a receive, leaves MPI and sleeps in the call,
  * again and again, while rank 1 sends a little at a time; the call's own end comes only when nothing else ends it. Prints per call, by rank 0:
  *   interrupted call=NAME result=EINTR|restarted times=N
  * EINTR: it returned early with that error (sleep, which has none: just early). The lists are those of docs/coexistence.md and signal(7). */
