@@ -2,6 +2,7 @@
  *   handler_before   a handler for SIGIO was installed before MPI_Init, which has to say so
  *   handler_after    one is installed after MPI_Init: both it and the messages work
  *   children         fork and exit, fork and exec, system(), posix_spawn, a child that closes everything
+ *   finalize_in_child  an atexit handler calls MPI_Finalize, in children of fork, too
  *   mask             prints whether a program started by system() finds SIGIO blocked, with nothing outstanding and while something is
  *   serialized       MPI_THREAD_SERIALIZED: a second thread makes MPI calls, in turns with the first
  *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in another)
@@ -75,6 +76,22 @@ static void make_child(unsigned turn)
     CHECK(waitpid(child, &status, 0) == child && status == 0, "child of kind %u: status %d", turn % 6, status);
 }
 
+static void finalize_at_exit(void)
+{
+    int finalized;
+    MPI_Finalized(&finalized);
+    if (!finalized)
+        MPI_Finalize();
+}
+static void make_finalizing_child(unsigned turn)
+{
+    int status = -1;
+    const pid_t child = fork();
+    if (child == 0)
+        exit(0);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1, "turn %u: status %d", turn, status);
+}
+
 static void tell_mask(const char *when)
 {
     char command[300];
@@ -130,6 +147,8 @@ int main(int argc, char **argv)
     if (ranks != 2)
         MPI_Abort(MPI_COMM_WORLD, 2);
 
+    if (strcmp(what, "finalize_in_child") == 0)
+        atexit(finalize_at_exit);
     if (strcmp(what, "handler_after") == 0) {
         exchange(0, NULL);
         sigaction(SIGIO, &own, NULL);
@@ -147,7 +166,7 @@ int main(int argc, char **argv)
         if (strcmp(what, "serialized") == 0 && turn % 3 != 0)
             in_thread(exchange_in_thread, &turn);
         else
-            exchange(turn, strcmp(what, "children") == 0 ? make_child : compute_a_little);
+            exchange(turn, strcmp(what, "children") == 0 ? make_child : strcmp(what, "finalize_in_child") == 0 ? make_finalizing_child : compute_a_little);
     }
     if (strcmp(what, "handler_after") == 0) {
         CHECK(own_signals <= 1, "%d signals that were not its own", (int) own_signals);

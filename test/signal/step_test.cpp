@@ -331,7 +331,8 @@ void step_through(const char* name, Call call, bool learns = false) {
   std::fflush(stdout);
   // Tests nothing otherwise.
   ck_assert_int_gt(inside, kRunsMin / 2);
-  if (!learns) ck_assert_int_gt(worked, inside / 2);
+  // In the first two thirds of leaving, the signal is still blocked and is taken back without a handler (keep_signal and sigtimedwait come before the opening).
+  if (!learns) ck_assert_int_gt(worked, inside / 4);
 
   ck_assert_int_eq(lite_cancel_recv(rank->idle_request), 1);
   s->word[kEnd] = 1;
