@@ -319,7 +319,7 @@ static void derived_datatypes(void)
 /* ---- types of large blocks, which are moved piece by piece ---- */
 
 /* A type and, from its construction and not from MPI, where its bytes are: in packed order, relative to the address that MPI is given. */
-enum { BLOCKS_MAX = 4000, REGION = 8 << 20 };
+enum { BLOCKS_MAX = 4000, REGION = 2 << 20 };
 struct layout {
     const char *name;
     MPI_Datatype type;
