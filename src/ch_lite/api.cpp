@@ -10,7 +10,7 @@ using ch_lite::host_settings;
 using ch_lite::MatchKey;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0};
 
 namespace {
 
@@ -27,6 +27,11 @@ class Entry {
   TopUp top_up_;
   Device::Scope scope_;
 };
+
+void came_for(int call) {
+  lite_hot.last_call = call;
+  lite_hot.calls = lite_hot.calls + 1;
+}
 
 int bad_argument(int peer, const char* what) {
   const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
@@ -53,7 +58,7 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
   if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
     return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
   if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
-  lite_hot.last_call = LITE_CALL_SEND;
+  came_for(LITE_CALL_SEND);
   Entry entry;
   return device_current->isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
 }
@@ -94,7 +99,7 @@ int lite_isendv(const struct iovec* pieces, size_t count, size_t bytes, int peer
 int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie, lite_status* status,
                lite_request** request) {
   if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
-  lite_hot.last_call = LITE_CALL_RECEIVE;
+  came_for(LITE_CALL_RECEIVE);
   Entry entry;
   return device_current->irecv(buffer, bytes, peer, key_of(envelope), cookie, status, request);
 }
@@ -103,7 +108,7 @@ int lite_irecvv(const struct iovec* pieces, size_t count, size_t bytes, int peer
                 lite_status* status, lite_request** request) {
   if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
   if (!pieces_hold(pieces, count, bytes)) return bad_argument(peer, "lite_irecvv: the pieces are shorter than the receive");
-  lite_hot.last_call = LITE_CALL_RECEIVE;
+  came_for(LITE_CALL_RECEIVE);
   Entry entry;
   return device_current->irecv(Memory::in_pieces(pieces), bytes, peer, key_of(envelope), cookie, status, request);
 }
@@ -201,6 +206,7 @@ int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_
   if (!is_peer(peer)) return bad_argument(peer, "lite_am_isend: no such peer");
   if (header_bytes > LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: header longer than LITE_AM_HEADER_MAX");
   if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: too long");
+  came_for(LITE_CALL_SEND);
   Entry entry;
   return device_current->am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data, data_bytes, cookie, request);
 }

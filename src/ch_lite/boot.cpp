@@ -36,6 +36,7 @@ struct Boot : Process {
   // waiting
   std::uint64_t news_seen = 0;
   std::int64_t news_ns = 0;
+  std::uint64_t host_activity_seen = 0;
 };
 Boot* g_boot = nullptr;
 
@@ -116,17 +117,26 @@ int (*g_host_pending)() = nullptr;
 
 bool host_due() { return g_boot->device->completions() != 0 || g_boot->device->active_messages() != 0; }
 bool host_pending() { return host_due() || g_host_pending() != 0; }
+std::uint64_t host_activity() {
+  const Counters& counters = g_boot->engine->counters();
+  return g_boot->device->events() + counters.frames_out + counters.self_msgs + static_cast<unsigned>(lite_hot.calls);
+}
+// What the application's own call has finished or started may let a schedule go on, which the helper, asleep on the sockets, would not learn.
+bool host_news() {
+  const std::uint64_t now = host_activity();
+  const bool news = now != g_boot->host_activity_seen;
+  g_boot->host_activity_seen = now;
+  return news;
+}
 
 // What a completion sets free is started by the next pass, and may be complete at once: passes until two in a row change nothing.
 void run_host() {
-  const Device& device = *g_boot->device;
-  const Counters& counters = g_boot->engine->counters();
   for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.armed();) {
-    const std::uint64_t before = device.events() + counters.frames_out + counters.self_msgs;
+    const std::uint64_t before = host_activity();
     const bool due = host_due();
     ++g_boot->engine->counters().host_passes;
     g_host_progress();
-    idle_passes = !due && device.events() + counters.frames_out + counters.self_msgs == before ? idle_passes + 1 : 0;
+    idle_passes = !due && host_activity() == before ? idle_passes + 1 : 0;
   }
 }
 
@@ -243,6 +253,7 @@ void lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
   work.progress = run_host;
   work.pending = host_pending;
   work.due = host_due;
+  work.news = host_news;
   g_boot->controller.set_host_work(work);
 }
 

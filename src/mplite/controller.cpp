@@ -135,8 +135,9 @@ void Controller::stop() {
 }
 
 void Controller::publish() {
-  const bool perhaps = outstanding_ || always_ || host_on_.load(std::memory_order_relaxed);
-  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && perhaps && !armed());
+  // With work of the host's a helper that is armed already may have to be told, too.
+  const bool want = host_on_.load(std::memory_order_relaxed) || ((outstanding_ || always_) && !armed());
+  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && want);
 }
 
 void Controller::set_outstanding(bool outstanding) {
@@ -151,11 +152,12 @@ void Controller::set_always(bool always) {
 }
 
 void Controller::leave_library(int call) {
-  if (!running_ || options_.kind == ControllerKind::kSync || armed()) return;
+  if (!running_ || options_.kind == ControllerKind::kSync) return;
   if (options_.kind == ControllerKind::kThread) {
     if (t_helper) return;  // an MPI call in a callback that the host's progress made
-    const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending();
-    {
+    const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending() && (!armed() || host_.news());
+    if (armed() && !host) return;
+    if (!armed()) {
       Hold hold(engine_->gate());  // the helper may be in set_outstanding()
       if (!outstanding_ && !always_ && !host) return;
       if (grace_.leave(call, engine_->net().now_ns()) || host) {
@@ -176,7 +178,7 @@ void Controller::leave_library(int call) {
     }
     return;
   }
-  if (!take_over()) return;  // only the owner can change its own mask
+  if (armed() || !take_over()) return;  // only the owner can change its own mask
   if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
   if (backstop_signal_ != 0 && !grace_.leave(call, engine_->net().now_ns())) {
     if (backstop_running_.load(std::memory_order_relaxed)) return;

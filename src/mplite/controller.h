@@ -37,7 +37,8 @@ class Controller {
   struct HostWork {
     void (*progress)() = nullptr;
     bool (*pending)() = nullptr;
-    bool (*due)() = nullptr;  // the engine's work has left something for the host
+    bool (*due)() = nullptr;   // the engine's work has left something for the host
+    bool (*news)() = nullptr;  // the call that is being left has done something since it was last asked
   };
 
   // Ordinary context, in the thread that will own the signal. Returns 0 or -errno with a sentence in `error`: -EBUSY when the application has a
