@@ -10,7 +10,7 @@ using ch_lite::host_settings;
 using ch_lite::MatchKey;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0};
 
 namespace {
 
@@ -28,9 +28,16 @@ class Entry {
   Device::Scope scope_;
 };
 
+[[gnu::noinline]] void back() {
+  lite_hot.away = 0;
+  const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
+  if (hooks.came_back != nullptr) hooks.came_back(hooks.arg);
+}
+
 void came_for(int call) {
   lite_hot.last_call = call;
   lite_hot.calls = lite_hot.calls + 1;
+  if (lite_hot.away != 0) back();
 }
 
 int bad_argument(int peer, const char* what) {
@@ -146,6 +153,7 @@ int lite_progress(void) {
   Device& device = *device_current;
   lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
   lite_hot.last_call = LITE_CALL_PROGRESS;
+  if (lite_hot.away != 0) back();
   const std::uint64_t before = device.events();
   {
     mplite::Hold hold(mplite::channel_gate());

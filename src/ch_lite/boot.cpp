@@ -85,10 +85,13 @@ void report(void*, int code, int peer, int error, const char* what) {
   if (code == LITE_ERR_PEER_LOST && peer >= 0) tell_of_lost_peer(peer);
 }
 
+void came_back(void*) { g_boot->controller.came_back(); }
+
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
 void idle(void*, std::uint32_t) {
   Boot& b = *g_boot;
   if (b.controller.in_helper()) return;
+  if (lite_hot.polls_since_exit == 2) b.controller.note_wait();
   b.controller.enter_wait();
   const Counters& counters = b.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
@@ -131,9 +134,9 @@ bool host_news() {
 
 // What a completion sets free is started by the next pass, and may be complete at once: passes until two in a row change nothing.
 void run_host() {
-  for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.armed();) {
+  for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.helping_host();) {
     const std::uint64_t before = host_activity();
-    const bool due = host_due();
+    const bool due = g_boot->device->completions() != 0;  // an active message may still be arriving: it comes with an event
     ++g_boot->engine->counters().host_passes;
     g_host_progress();
     idle_passes = !due && host_activity() == before ? idle_passes + 1 : 0;
@@ -143,6 +146,7 @@ void run_host() {
 void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
+  g_host_progress = nullptr;
   b->end_engine();  // completes what is left, so before what it calls
   device_bind(nullptr);
   delete b->device;
@@ -198,6 +202,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   device.unexpected_max_bytes = b->knobs.unexpected_max;
   device.thread_multiple = thread_multiple != 0;
   device.hooks.idle = idle;
+  device.hooks.came_back = came_back;
   device.hooks.report = report;
   device.hooks.give_up = give_up;
   b->device = new (std::nothrow) Device(device);
@@ -261,6 +266,12 @@ void lite_host_ending(void) {
   if (g_boot != nullptr) g_boot->controller.end_host_work();
 }
 
+void lite_host_resumes(void) {
+  if (g_host_progress != nullptr && g_boot != nullptr && g_boot->device != nullptr) lite_set_host_work(g_host_progress, g_host_pending);
+}
+
 void lite_host_exit_slow(void) {
-  if (g_boot != nullptr) g_boot->controller.leave_library(lite_hot.last_call);
+  if (g_boot == nullptr) return;
+  g_boot->controller.leave_library(lite_hot.last_call);
+  if (!g_boot->controller.in_helper()) lite_hot.away = 1;
 }

@@ -173,6 +173,7 @@ typedef struct lite_hot_state {
     volatile int polls_since_exit;      /* lite_progress calls since the application was last outside MPI */
     volatile int last_call;             /* LITE_CALL_*: what the application came for */
     volatile unsigned calls;            /* of lite_isend, lite_irecv and their kin */
+    volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
@@ -196,6 +197,8 @@ int lite_has_helper(void);
 void lite_set_host_work(void (*progress) (void), int (*pending) (void));
 /* The host ends: when it returns, the helper thread is in none of the two functions and never will be again. The caller holds no lock of the host's. */
 void lite_host_ending(void);
+/* It did not end after all (a session of several): the helper thread may work again. */
+void lite_host_resumes(void);
 
 #ifdef __cplusplus
 }

@@ -26,6 +26,8 @@ using mplite::Memory;
 struct DeviceHooks {
   // lite_progress found nothing, again: wait a little (yield, sleep). `empty_polls`: how often in a row, from 1. Ordinary context, gate free.
   void (*idle)(void* arg, std::uint32_t empty_polls) = nullptr;
+  // The application is in a call again, the first one since lite_host_exit_slow. Ordinary context.
+  void (*came_back)(void* arg) = nullptr;
   // An error is about to be returned or reported. peer -1: none. error: an errno or 0. what: a literal or nullptr. Ordinary context.
   void (*report)(void* arg, int code, int peer, int error, const char* what) = nullptr;
   // The peer broke the protocol: drop its connection (the channel's lost callback follows). Signal-safe.

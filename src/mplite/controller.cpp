@@ -19,7 +19,8 @@
 namespace mplite {
 namespace {
 
-Controller* g_controller = nullptr;       // what the handler works for
+std::atomic<Controller*> g_controller{nullptr};  // what the handlers work for
+std::atomic<int> in_handlers{0};                 // threads in one of them
 thread_local bool t_in_handler = false;  // tells on_drain whose context it runs in
 thread_local bool t_helper = false;      // this is the helper thread
 
@@ -71,8 +72,10 @@ int Controller::start_signal(char* error, std::size_t error_size) {
   }
   install_overflow();
   prepare_backstop();
+  signal_started_ = true;
   Hold hold(engine_->gate());
   engine_->set_signal_driven(owner_tid_, signal);
+  engine_->set_signals(false);
   return 0;
 }
 
@@ -104,26 +107,12 @@ void Controller::stop() {
   fork_shield_lower(*engine_);
   end_host_work();
   enter_wait();
-  if (options_.kind == ControllerKind::kSigio) {
-    {
-      Hold hold(engine_->gate());
-      engine_->set_signal_driven(0, options_.signal);
-    }
-    // A pending instance must not reach the application's own disposition after we are gone.
-    const timespec now = {0, 0};
-    siginfo_t info;
-    while (sigtimedwait(&set_, &info, &now) > 0) {
-    }
-    end_backstop();
-    restore(options_.signal, before_);
-    if (overflow_handled_) restore(SIGIO, overflow_before_);
-    give_mask_back(set_);
-    g_controller = nullptr;
-  }
+  if (signal_started_) stop_signal();
   if (options_.kind == ControllerKind::kThread) {
     stopping_.store(true);
     armed_.store(1);
-    futex(&armed_, FUTEX_WAKE, INT_MAX);
+    orders_.fetch_add(1);
+    futex(&orders_, FUTEX_WAKE, INT_MAX);
     const std::uint64_t one = 1;
     if (write(wake_fd_, &one, sizeof one) < 0) return;  // cannot happen on an eventfd that nobody else writes
     pthread_join(helper_, nullptr);
@@ -134,9 +123,35 @@ void Controller::stop() {
   }
 }
 
+// A thread that is not the owner cannot take the signal from the owner's queue or mask. Then the handlers stay: they find nobody to work for and do nothing, where the
+// default would end the process.
+void Controller::stop_signal() {
+  signal_started_ = false;
+  {
+    Hold hold(engine_->gate());
+    engine_->set_signal_driven(0, options_.signal);
+  }
+  const bool mine = is_owner();
+  if (mine) {
+    // A pending instance must not reach the application's own disposition after we are gone.
+    const timespec now = {0, 0};
+    siginfo_t info;
+    while (sigtimedwait(&set_, &info, &now) > 0) {
+    }
+  }
+  end_backstop();
+  if (mine || owner_is_gone()) {
+    restore(options_.signal, before_);
+    if (overflow_handled_) restore(SIGIO, overflow_before_);
+  }
+  if (mine) give_mask_back(set_);
+  g_controller.store(nullptr);
+  while (in_handlers.load() != 0) sched_yield();
+}
+
 void Controller::publish() {
   // With work of the host's a helper that is armed already may have to be told, too.
-  const bool want = host_on_.load(std::memory_order_relaxed) || ((outstanding_ || always_) && !armed());
+  const bool want = host_on_.load(std::memory_order_relaxed) || ((outstanding_ || always_) && (!armed() || grace_.on()));
   if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && want);
 }
 
@@ -148,43 +163,25 @@ void Controller::set_outstanding(bool outstanding) {
 void Controller::set_always(bool always) {
   Hold hold(engine_->gate());
   always_ = always;
+  grace_.set_on(options_.grace && !always);  // several threads come and go: what one did tells nothing
   publish();
 }
 
 void Controller::leave_library(int call) {
   if (!running_ || options_.kind == ControllerKind::kSync) return;
-  if (options_.kind == ControllerKind::kThread) {
-    if (t_helper) return;  // an MPI call in a callback that the host's progress made
-    const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending() && (!armed() || host_.news());
-    if (armed() && !host) return;
-    if (!armed()) {
-      Hold hold(engine_->gate());  // the helper may be in set_outstanding()
-      if (!outstanding_ && !always_ && !host) return;
-      if (grace_.leave(call, engine_->net().now_ns()) || host) {
-        armed_.store(1);
-        trace(TraceEvent::kArm);
-        ++engine_->counters().mask_calls;
-        publish();
-      } else if (backstop_running_.exchange(true)) {
-        return;
-      }
-    }
-    // In epoll_wait it sees by itself that it is armed, with the next event; but the host's work needs none.
-    if (asleep_.load()) {
-      futex(&armed_, FUTEX_WAKE, 1);
-    } else if (host) {
-      const std::uint64_t one = 1;
-      if (write(wake_fd_, &one, sizeof one) < 0) errno = 0;  // it counts to 2^64: somebody has told already
-    }
-    return;
-  }
-  if (armed() || !take_over()) return;  // only the owner can change its own mask
-  if (engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
-  if (backstop_signal_ != 0 && !grace_.leave(call, engine_->net().now_ns())) {
-    if (backstop_running_.load(std::memory_order_relaxed)) return;
+  if (options_.kind == ControllerKind::kThread) return leave_to_helper(call);
+  const bool mine = is_owner();
+  if (!take_over()) return;  // only the owner can change its own mask
+  if (!armed() && engine_->connecting() && grace_ns_ > 0 && outlast_handshake()) return;
+  const std::int64_t left_ns = engine_->net().now_ns();
+  // An owner of just now has to look for itself: what came before was announced to the former one.
+  if (backstop_signal_ != 0 && !grace_.leave(call, left_ns) && mine) {
+    if (armed()) disarm();
+    // One that is long overdue went to somebody who took the signal.
+    if (backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs) return;
     if (keep_backstop()) return start_backstop(grace_.backstop_ns());
   }
-  if (armed()) return;  // by the backstop, just now
+  if (armed()) return;
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
   bool changed;
@@ -192,9 +189,15 @@ void Controller::leave_library(int call) {
   const timespec now = {0, 0};
   siginfo_t info;
   ++engine_->counters().mask_calls;
-  const bool taken = sigtimedwait(&set_, &info, &now) > 0 || changed;
+  bool taken = sigtimedwait(&set_, &info, &now) > 0 || changed || !mine;
   // Real-time signals queue: each would be a handler entry.
   for (bool more = taken && options_.signal >= SIGRTMIN; more; more = sigtimedwait(&set_, &info, &now) > 0) {
+  }
+  unarmed_waits_ = 0;
+  if (!engine_->signals()) {  // what came until now was not announced
+    Hold hold(engine_->gate());
+    engine_->set_signals(true);
+    taken = true;
   }
   if (taken) {
     Hold hold(engine_->gate());
@@ -209,6 +212,32 @@ void Controller::leave_library(int call) {
   trace(TraceEvent::kArm);
   ++engine_->counters().mask_calls;
   pthread_sigmask(SIG_UNBLOCK, &set_, nullptr);
+}
+
+void Controller::leave_to_helper(int call) {
+  if (t_helper) return;  // an MPI call in a callback that the host's progress made
+  const bool host = host_on_.load(std::memory_order_relaxed) && host_.pending() && (!armed() || host_.news());
+  {
+    Hold hold(engine_->gate());  // the helper may be in set_outstanding()
+    if (!outstanding_ && !always_ && !host) return;
+    const bool now = grace_.leave(call, engine_->net().now_ns()) || host;
+    if (now && armed() && !host) return;
+    if (now != armed()) {
+      armed_.store(now ? 1 : 0);
+      trace(now ? TraceEvent::kArm : TraceEvent::kDisarm);
+      ++engine_->counters().mask_calls;
+      publish();
+    }
+    if (!now && backstop_running_.exchange(true)) return;
+  }
+  // In epoll_wait it sees by itself that it is armed, with the next event; but the host's work needs none.
+  orders_.fetch_add(1);
+  if (resting_.load()) {
+    futex(&orders_, FUTEX_WAKE, 1);
+  } else if (host) {
+    const std::uint64_t one = 1;
+    if (write(wake_fd_, &one, sizeof one) < 0) errno = 0;  // it counts to 2^64: somebody has told already
+  }
 }
 
 // A first message waits for its connection, which is made within a fraction of a millisecond when the peer looks: cheaper to see to than the signals that
@@ -230,29 +259,45 @@ bool Controller::outlast_handshake() {
 
 void Controller::start_backstop(std::int64_t delay_ns) {
   backstop_running_.store(true, std::memory_order_relaxed);
+  backstop_due_ns_ = engine_->net().now_ns() + delay_ns;
   itimerspec when = {};
   when.it_value = to_timespec(delay_ns);
   timer_settime(backstop_timer_, 0, &when, nullptr);
   ++engine_->counters().other_calls;
 }
 
-void Controller::enter_wait() {
+void Controller::came_back() {
   if (options_.kind == ControllerKind::kSync || t_helper) return;
-  if (!armed() && !grace_.waiting()) return;
   if (options_.kind == ControllerKind::kThread) {
     Hold hold(engine_->gate());
     grace_.came_back(engine_->net().now_ns());
   } else if (is_owner()) {
     grace_.came_back(engine_->net().now_ns());
   }
-  if (!armed()) return;
+}
+
+void Controller::note_wait() {
+  if (options_.kind != ControllerKind::kSigio || armed() || !engine_->signals() || ++unarmed_waits_ < kColdAfterWaits || !is_owner()) return;
+  Hold hold(engine_->gate());
+  engine_->set_signals(false);
+}
+
+void Controller::enter_wait() {
+  if (!armed() || options_.kind == ControllerKind::kSync || t_helper) return;
+  if (options_.kind == ControllerKind::kSigio && !is_owner()) {
+    // Armed in a thread that has ended since, it would stay so, and nobody would get the signals.
+    if (foreign_waits_++ % 256 != 0 || !owner_is_gone()) return;
+    armed_.store(0);
+    publish();
+    return;
+  }
+  disarm();
+}
+
+// sigio: the owner.
+void Controller::disarm() {
   if (options_.kind == ControllerKind::kSigio) {
-    if (!is_owner()) {
-      // Armed in a thread that has ended since, it would stay so, and nobody would get the signals.
-      if (foreign_waits_++ % 256 != 0 || !owner_is_gone()) return;
-    } else {
-      pthread_sigmask(SIG_BLOCK, &set_, nullptr);
-    }
+    pthread_sigmask(SIG_BLOCK, &set_, nullptr);
     ++engine_->counters().mask_calls;
   }
   armed_.store(0);
@@ -264,7 +309,8 @@ void Controller::enter_wait() {
 
 void Controller::on_signal(int, siginfo_t*, void*) {
   const int saved_errno = errno;
-  Controller* self = g_controller;
+  in_handlers.fetch_add(1);
+  Controller* self = g_controller.load();
   if (self != nullptr) {
     Counters& counters = self->engine_->counters();
     ++counters.signals;
@@ -278,6 +324,7 @@ void Controller::on_signal(int, siginfo_t*, void*) {
     }
     t_in_handler = false;
   }
+  in_handlers.fetch_sub(1);
   errno = saved_errno;
 }
 
@@ -285,25 +332,49 @@ void Controller::on_signal(int, siginfo_t*, void*) {
 // the interrupted code goes on with is the one in `context`. What is pending by then is delivered on the way out of this handler.
 void Controller::on_backstop(int, siginfo_t*, void* context) {
   const int saved_errno = errno;
-  Controller* self = g_controller;
-  if (self != nullptr && self->running_) {
-    self->backstop_running_.store(false, std::memory_order_relaxed);
-    ++self->engine_->counters().backstops;
-    if (!self->grace_.waiting() || self->armed() || !(self->outstanding_ || self->always_)) {
-      self->grace_.useless();
-    } else if (const std::int64_t rest = self->grace_.until_arm_ns(self->engine_->net().now_ns()); rest > 0) {
-      self->start_backstop(rest);
-    } else {
-      self->grace_.ran_out();
-      self->armed_.store(1);
-      self->publish();
-      trace(TraceEvent::kArm);
-      sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
-      sigdelset(mask, self->options_.signal);
-      if (self->overflow_handled_) sigdelset(mask, SIGIO);
-    }
-  }
+  in_handlers.fetch_add(1);
+  Controller* self = g_controller.load();
+  if (self != nullptr && self->running_ && self->is_owner()) self->look_after_departure(&static_cast<ucontext_t*>(context)->uc_sigmask);
+  in_handlers.fetch_sub(1);
   errno = saved_errno;
+}
+
+void Controller::look_after_departure(sigset_t* mask) {
+  Engine& engine = *engine_;
+  backstop_running_.store(false, std::memory_order_relaxed);
+  ++engine.counters().backstops;
+  if (armed()) {
+    // Armed by one of these. An application that had saved its mask before that, or one of its handlers that we interrupted, may have put the old one back.
+    if (recheck_ns_ == 0) return;
+    open_in(mask);
+    recheck_ns_ = recheck_ns_ < kRecheckMaxNs / 4 ? recheck_ns_ * 4 : kRecheckMaxNs;
+    return start_backstop(recheck_ns_);
+  }
+  recheck_ns_ = 0;
+  if (!grace_.waiting() || !(outstanding_ || always_)) return grace_.useless();
+  if (const std::int64_t rest = grace_.until_arm_ns(engine.net().now_ns()); rest > 0) return start_backstop(rest);
+  t_in_handler = true;
+  if (engine.gate().try_enter()) {
+    grace_.ran_out();
+    unarmed_waits_ = 0;
+    armed_.store(1);
+    trace(TraceEvent::kArm);
+    publish();
+    engine.set_signals(true);
+    run_in_handler();
+    engine.gate().leave();
+    open_in(mask);
+    recheck_ns_ = kRecheckMinNs;
+    start_backstop(recheck_ns_);
+  } else {
+    start_backstop(Grace::kSoonNs);  // in a call that does not count as coming back
+  }
+  t_in_handler = false;
+}
+
+void Controller::open_in(sigset_t* mask) const {
+  sigdelset(mask, options_.signal);
+  if (overflow_handled_) sigdelset(mask, SIGIO);
 }
 
 // Gate held, nothing may be allocated, bounded in bytes. What the budget leaves is continued by a signal to ourselves: none comes for data that is
@@ -373,18 +444,26 @@ void Controller::run_in_thread() {
   }
 }
 
-// Not armed: sleeps until somebody arms, or as the backstop of a departure that was not armed.
+// Not armed: sleeps until there is an order (armed, or a departure that was not and wants a backstop), then until that backstop is due. Sequentially consistent:
+// who gives an order after `seen` was read either finds us resting, or we find the word changed.
 void Controller::rest() {
-  const bool backstop = backstop_running_.load();
-  const timespec delay = to_timespec(grace_.backstop_ns());
-  asleep_.store(!backstop);
-  const bool timed_out = futex(&armed_, FUTEX_WAIT, 0, backstop ? &delay : nullptr) != 0 && errno == ETIMEDOUT;
-  asleep_.store(false);
-  if (!backstop || !timed_out) return;
+  Grace::Sleep sleep;
+  resting_.store(true);
+  for (;;) {
+    const int seen = orders_.load();
+    if (armed_.load() != 0 || stopping_.load()) break;
+    const std::int64_t rest_ns = backstop_running_.load() ? sleep.left_ns(engine_->net().now_ns(), grace_.backstop_ns()) : -1;
+    if (rest_ns == 0) break;
+    const timespec delay = to_timespec(rest_ns < 0 ? 0 : rest_ns);
+    futex(&orders_, FUTEX_WAIT, seen, rest_ns < 0 ? nullptr : &delay);
+  }
+  resting_.store(false);
+  if (armed_.load() != 0 || stopping_.load()) return;
   Hold hold(engine_->gate());
+  if (armed()) return;
   ++engine_->counters().backstops;
   const bool host = host_on_.load() && host_.pending();
-  if (!grace_.waiting() || armed() || !(outstanding_ || always_ || host)) {
+  if (!grace_.waiting() || !(outstanding_ || always_ || host)) {
     backstop_running_.store(false);
     grace_.useless();
   } else if (grace_.until_arm_ns(engine_->net().now_ns()) <= 0) {

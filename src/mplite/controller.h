@@ -58,9 +58,15 @@ class Controller {
   void end_host_work();
   // Whether the caller is the helper thread: it has no application to wait for.
   bool in_helper() const;
+  // Whether the helper thread, in the host's progress, is to go on.
+  bool helping_host() const { return armed() && host_on_.load(); }
 
   // Owning thread, gate not held, on the way out of the library. `call`: kind of call, below Grace::kKinds.
   void leave_library(int call = 0);
+  // The first sign of the application since leave_library(). Gate held or not.
+  void came_back();
+  // A wait of the application's begins to find nothing. Owning thread, gate free.
+  void note_wait();
   // Gate held or not: the caller polls from now on.
   void enter_wait() MPLITE_SIGNAL_SAFE;
 
@@ -74,10 +80,15 @@ class Controller {
   static void on_backstop(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
   static void* thread_main(void* self);
+  void look_after_departure(sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  void open_in(sigset_t* mask) const MPLITE_SIGNAL_SAFE;
   void run_in_handler() MPLITE_SIGNAL_SAFE;
+  void stop_signal();
   void run_in_thread();
   void rest();
   void host_pass();
+  void leave_to_helper(int call);
+  void disarm() MPLITE_SIGNAL_SAFE;
   void start_backstop(std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   bool outlast_handshake();
   void publish() MPLITE_SIGNAL_SAFE;
@@ -114,6 +125,9 @@ class Controller {
   std::atomic<bool> backstop_running_{false};
   // sigio
   int owner_tid_ = 0;
+  // O_ASYNC costs the kernel a tenth of a microsecond and more per packet, delivered or not: off while nothing was armed in this many waits.
+  static constexpr unsigned kColdAfterWaits = 64;
+  unsigned unarmed_waits_ = 0;
   unsigned foreign_waits_ = 0;
   sigset_t set_ = {};
   sigset_t mask_before_ = {};
@@ -123,12 +137,19 @@ class Controller {
   struct sigaction overflow_before_ = {};
   int backstop_signal_ = 0;  // 0: none was free, and so there is no grace
   timer_t backstop_timer_ = {};
+  static constexpr std::int64_t kOverdueNs = 10'000'000;
+  static constexpr std::int64_t kRecheckMinNs = 2'000'000, kRecheckMaxNs = 1'000'000'000;
+  std::int64_t backstop_due_ns_ = 0;
+  std::int64_t recheck_ns_ = 0;  // 0: what is armed was not armed by a backstop
+  bool signal_started_ = false;
+  void (*backstop_installed_)(int, siginfo_t*, void*) = nullptr;
   struct sigaction backstop_before_ = {};
   // thread
   pthread_t helper_ = {};
   int wake_fd_ = -1;
   std::atomic<bool> stopping_{false};
-  std::atomic<bool> asleep_{false};  // the helper, on armed_
+  std::atomic<int> orders_{0};         // counts what the helper, asleep on it, has to look at
+  std::atomic<bool> resting_{false};
   HostWork host_;
   std::atomic<bool> host_on_{false}, host_busy_{false};
 };

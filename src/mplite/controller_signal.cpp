@@ -146,37 +146,44 @@ bool Controller::take_over() {
   if (is_owner()) return true;
   Hold hold(engine_->gate());
   if (armed() || (always_ && !owner_is_gone())) return false;
-  pthread_sigmask(SIG_BLOCK, &set_, nullptr);
+  pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
+  if (backstop_signal_ != 0) {  // the former owner's; an instance on its way to him does nothing
+    timer_delete(backstop_timer_);
+    backstop_running_.store(false);
+  }
   owner_tid_ = this_tid();
   if (still_ours(options_.signal)) install(options_.signal, nullptr);  // it may be another kind of thread
   engine_->set_signal_driven(owner_tid_, options_.signal);
-  end_backstop();
   prepare_backstop();
   return true;
 }
 
 // The backstop needs a signal of its own, as the other one is blocked then.
 void Controller::prepare_backstop() {
+  const int signal = backstop_signal_ != 0 ? backstop_signal_ : options_.grace ? free_signal() : 0;
+  const bool installed = backstop_signal_ != 0;
   backstop_signal_ = 0;
-  const int signal = options_.grace ? free_signal() : 0;
   if (signal == 0) return;
-  struct sigaction action = {};
-  action.sa_sigaction = on_backstop;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | (roomy_stack() ? SA_ONSTACK : 0);
-  sigfillset(&action.sa_mask);
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = signal;
   event._sigev_un._tid = owner_tid_;
   if (timer_create(CLOCK_MONOTONIC, &event, &backstop_timer_) != 0) return;
-  sigaction(signal, &action, &backstop_before_);
   backstop_signal_ = signal;
+  if (installed) return;
+  struct sigaction action = {};
+  action.sa_sigaction = on_backstop;
+  action.sa_flags = SA_SIGINFO | SA_RESTART | (roomy_stack() ? SA_ONSTACK : 0);
+  sigfillset(&action.sa_mask);
+  sigaction(signal, &action, &backstop_before_);
+  sigaction(signal, nullptr, &action);
+  backstop_installed_ = action.sa_sigaction;
 }
 
 bool Controller::backstop_is_ours() const {
   struct sigaction current = {};
   ++engine_->counters().mask_calls;
-  return sigaction(backstop_signal_, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_backstop;
+  return sigaction(backstop_signal_, nullptr, &current) == 0 && (current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == backstop_installed_;
 }
 
 // Before it is used: the application may have taken the signal since.
@@ -197,7 +204,8 @@ void Controller::end_backstop() {
   siginfo_t info;
   while (sigtimedwait(&own, &info, &now) > 0) {
   }
-  if (backstop_is_ours()) sigaction(backstop_signal_, &backstop_before_, nullptr);
+  // Another thread may have an instance of it still to come: the handler does nothing then, the default would end the process.
+  if (is_owner() && backstop_is_ours()) sigaction(backstop_signal_, &backstop_before_, nullptr);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   backstop_signal_ = 0;
   backstop_running_.store(false);
@@ -211,7 +219,7 @@ void Controller::in_child(void* arg) {
   self->host_on_.store(false);
   self->host_busy_.store(false);  // the helper thread is not here
   if (self->options_.want_arm != nullptr) self->options_.want_arm(false);
-  if (self->options_.kind != ControllerKind::kSigio) return;
+  if (!self->signal_started_) return;
   self->forget();
   self->restore(self->options_.signal, self->before_);
   self->backstop_signal_ = 0;  // timers stay with the parent, and its handler does nothing here

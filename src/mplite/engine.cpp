@@ -139,7 +139,7 @@ void Engine::begin_connect(int peer) {
   net_.set_options(fd, options_.stream);
   p.connection = c;
   young_add(*c);
-  if (signal_tid_ != 0) net_.set_signal_driven(fd, signal_tid_, signal_number_);
+  drive_by_signals(fd);
   const int rc = net_.connect(fd, address);
   counters_.other_calls += 3;
   if (rc < 0 && rc != -EINPROGRESS) {
@@ -181,7 +181,7 @@ bool Engine::accept_all() {
     c->deadline_ns = net_.now_ns() + kYoungNs;
     change_state(*c, ConnectionState::kAwaitHello);
     net_.set_options(fd, options_.stream);
-    if (signal_tid_ != 0) net_.set_signal_driven(fd, signal_tid_, signal_number_);
+    drive_by_signals(fd);
     c->interest = kReadable;
     counters_.other_calls += 2;
     young_add(*c);
@@ -507,16 +507,22 @@ void Engine::handle(const NetEvent& event) {
 int Engine::poll_all() {
   if (settling_ != nullptr) settle();
   NetEvent events[kEventsMax];
-  ++counters_.waits;
-  const int n = net_.wait(events, kEventsMax, 0);
+  int n = 0;
   ++depth_;
-  for (int i = 0; i < n; ++i) handle(events[i]);
+  // A handler is not called again for what it leaves: with more ready than fit, all have to have their turn (some of them may stay ready).
+  for (int turns = exhaustive_ ? options_.size / kEventsMax + 1 : 1; turns > 0; --turns) {
+    ++counters_.waits;
+    const int found = net_.wait(events, kEventsMax, 0);
+    for (int i = 0; i < found; ++i) handle(events[i]);
+    if (found > 0) n += found;
+    if (found < kEventsMax) break;
+  }
   ++looks_;  // not tick_, which poll() moves too: of two counts by one counter a stride may see only the odd ones
   if ((young_count_ > 0 || wanting_ > 0) && (n > 0 || looks_ % kDeadlineStride == 0)) look_at_deadlines();
   if (looks_ % kSilenceStride == 0) look_for_silence();
   --depth_;
   bury();
-  return n > 0 ? n : 0;
+  return n;
 }
 
 int Engine::poll() {
@@ -553,13 +559,40 @@ void Engine::prefer(int peer) {
   if (c != nullptr && c->state == ConnectionState::kUp) hot_ = c;
 }
 
+void Engine::drive_by_signals(int fd) {
+  if (signal_tid_ == 0) return;
+  net_.set_signal_driven(fd, signal_tid_, signal_number_);
+  if (!signals_) net_.set_signals(fd, false);
+}
+
 void Engine::set_signal_driven(int tid, int signo) {
   signal_tid_ = tid;
   signal_number_ = signo;
-  if (options_.listener >= 0) net_.set_signal_driven(options_.listener, tid, signo);
+  const auto apply = [&](int fd) {
+    if (tid != 0)
+      drive_by_signals(fd);
+    else
+      net_.set_signal_driven(fd, 0, signo);
+  };
+  if (options_.listener >= 0) apply(options_.listener);
   for (int i = 0; i < options_.size; ++i)
-    if (peers_[i].connection != nullptr) net_.set_signal_driven(peers_[i].connection->fd, tid, signo);
-  for (Connection* c = young_head_; c != nullptr; c = c->young_next) net_.set_signal_driven(c->fd, tid, signo);
+    if (peers_[i].connection != nullptr) apply(peers_[i].connection->fd);
+  for (Connection* c = young_head_; c != nullptr; c = c->young_next) apply(c->fd);
+}
+
+void Engine::set_signals(bool on) {
+  if (signals_ == on) return;
+  signals_ = on;
+  if (signal_tid_ == 0) return;
+  ++counters_.other_calls;
+  if (options_.listener >= 0) net_.set_signals(options_.listener, on);
+  for (int i = 0; i < options_.size; ++i) {
+    const Connection* c = peers_[i].connection;
+    if (c == nullptr || c->state != ConnectionState::kUp) continue;
+    net_.set_signals(c->fd, on);
+    ++counters_.other_calls;
+  }
+  for (const Connection* c = young_head_; c != nullptr; c = c->young_next) net_.set_signals(c->fd, on);
 }
 
 void Engine::disown() {

@@ -159,6 +159,9 @@ class Engine {
 
   // Sockets to watch for signals (the sigio controller): applied to every socket, present and future. tid 0: off.
   void set_signal_driven(int tid, int signo);
+  // Whether they are raised at all, for the present: without, the kernel does nothing for them.
+  void set_signals(bool on) MPLITE_SIGNAL_SAFE;
+  bool signals() const MPLITE_SIGNAL_SAFE { return signals_; }
   // The application has taken signal `lost`; `found` (0: none) is used instead. Told to people, once per change.
   void note_signal_taken(int lost, int found) { notes_.note(NoteCode::kSignalTaken, found, lost); }
   // In the child of a fork, which was made while the gate was held by its maker: Net::disown for every descriptor.
@@ -205,6 +208,7 @@ class Engine {
   void look_at_deadlines() MPLITE_SIGNAL_SAFE;
   void look_for_silence() MPLITE_SIGNAL_SAFE;
   void set_interest(Connection& c, unsigned interest) MPLITE_SIGNAL_SAFE;
+  void drive_by_signals(int fd) MPLITE_SIGNAL_SAFE;
   void handle(const NetEvent& event) MPLITE_SIGNAL_SAFE;
   void young_add(Connection& c) MPLITE_SIGNAL_SAFE;
   void young_remove(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -260,6 +264,7 @@ class Engine {
   unsigned looks_ = 0;  // calls of poll_all()
   std::int64_t silence_look_ns_ = 0;
   int signal_tid_ = 0, signal_number_ = 0;
+  bool signals_ = true;
   bool async_ = false;
   bool exhaustive_ = false;
   bool patient_ = false;

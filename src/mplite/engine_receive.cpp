@@ -232,6 +232,7 @@ void Engine::unpark(int peer) {
   if (c == nullptr || !c->parked) return;
   c->parked = false;
   set_interest(*c, c->interest | kReadable);
+  gate_.ask_drain();  // what lies in the socket was announced while it was parked, and will not be again
   ++depth_;
   parse(*c);
   --depth_;

@@ -25,6 +25,9 @@ class Gate {
   // `taken`: by enter_within.
   void close_in_child(bool taken);
 
+  // Gate held: whoever lets go of it last drains, as if a handler had been turned away.
+  void ask_drain() MPLITE_SIGNAL_SAFE { pending_.store(1); }
+
   bool held() const { return state_.load(std::memory_order_relaxed) != 0; }
 
  private:

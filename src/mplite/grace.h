@@ -24,6 +24,7 @@ class Grace {
   static constexpr std::int64_t kBackstopMaxNs = 1'600'000;
 
   void set_on(bool on) { on_ = on; }
+  bool on() const MPLITE_SIGNAL_SAFE { return on_; }
 
   // The application leaves by a call of `kind` and something is outstanding. True: arm now. False: see to it that the backstop runs.
   bool leave(int kind, std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
@@ -35,6 +36,14 @@ class Grace {
   void ran_out() MPLITE_SIGNAL_SAFE;  // it armed
   void useless() MPLITE_SIGNAL_SAFE;  // it found nobody away: it may come less often
   std::int64_t backstop_ns() const MPLITE_SIGNAL_SAFE { return backstop_ns_; }
+  // A backstop's sleep that other orders may interrupt: how much of it is left. The first call begins it.
+  struct Sleep {
+    std::int64_t until_ns = 0;
+    std::int64_t left_ns(std::int64_t now_ns, std::int64_t whole_ns) {
+      if (until_ns == 0) until_ns = now_ns + whole_ns;
+      return until_ns > now_ns ? until_ns - now_ns : 0;
+    }
+  };
 
  private:
   bool on_ = true;

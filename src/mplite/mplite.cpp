@@ -36,6 +36,7 @@ char g_last_error[1024] = "no error";
 struct Library : Process {
   Messages* messages = nullptr;
   Controller controller;
+  bool away = false;  // left with something outstanding
   bool want_arm = false;
   // of the last receive waited for, or message probed
   int last_tag = -1;
@@ -93,12 +94,15 @@ class Call {
  public:
   explicit Call(Library& library) : library_(library) {
     library_.engine->gate().enter();
+    if (library_.away) library_.controller.came_back();
+    library_.away = false;
     library_.engine->refill();
   }
   ~Call() {
     Library& l = library_;
     tell_outstanding(l);
     const bool leave = l.want_arm;
+    l.away = leave;
     l.engine->gate().leave();
     if (leave) l.controller.leave_library();
   }

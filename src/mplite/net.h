@@ -47,6 +47,8 @@ class Net {
   virtual void set_options(int fd, const StreamOptions& options) MPLITE_SIGNAL_SAFE = 0;
   // Asks the kernel to raise `signo` in thread `tid` when fd becomes ready (O_ASYNC, F_SETOWN_EX, F_SETSIG).
   virtual int set_signal_driven(int fd, int tid, int signo) MPLITE_SIGNAL_SAFE = 0;
+  // Of such a descriptor: O_ASYNC on or off, owner and signal stay.
+  virtual int set_signals(int fd, bool on) MPLITE_SIGNAL_SAFE = 0;
   virtual int set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE = 0;
   // Readiness, level-triggered. interest == 0 keeps fd registered but silent.
   virtual int watch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE = 0;    // first time

@@ -185,6 +185,9 @@ int PosixNet::set_signal_driven(int fd, int tid, int signo) MPLITE_SIGNAL_SAFE {
   return fcntl(fd, F_SETFL, flags | O_ASYNC) == 0 ? 0 : -errno;
 }
 
+// One call: all our sockets are non-blocking, and no other status flag of theirs can be changed.
+int PosixNet::set_signals(int fd, bool on) MPLITE_SIGNAL_SAFE { return fcntl(fd, F_SETFL, O_NONBLOCK | (on ? O_ASYNC : 0)) == 0 ? 0 : -errno; }
+
 int PosixNet::set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE {
   return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0 ? 0 : -errno;
 }

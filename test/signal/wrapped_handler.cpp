@@ -13,7 +13,7 @@ Seen seen;
 namespace {
 
 using Handler = void (*)(int, siginfo_t*, void*);
-Handler g_inner = nullptr;
+Handler g_inner[65] = {};  // by signal: the backstop of a departure has one of its own
 constexpr int kOddErrno = 4711;
 
 void wrapper(int signal, siginfo_t* info, void* context) {
@@ -24,7 +24,7 @@ void wrapper(int signal, siginfo_t* info, void* context) {
   errno = kOddErrno;
   {
     alloc_trap::Armed armed;
-    g_inner(signal, info, context);
+    g_inner[signal](signal, info, context);
   }
   if (errno != kOddErrno) ++two_ranks::seen.errno_lost;
   ++two_ranks::seen.entries;
@@ -38,7 +38,7 @@ extern "C" int sigaction(int signal, const struct sigaction* action, struct siga
   static const Real real = reinterpret_cast<Real>(dlsym(RTLD_NEXT, "sigaction"));
   const bool library = action != nullptr && (signal == SIGIO || signal >= SIGRTMIN) && (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction != wrapper;
   if (!library) return real(signal, action, before);
-  g_inner = action->sa_sigaction;
+  g_inner[signal] = action->sa_sigaction;
   struct sigaction changed = *action;
   changed.sa_sigaction = wrapper;
   return real(signal, &changed, before);

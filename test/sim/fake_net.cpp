@@ -492,6 +492,8 @@ int FakeNet::set_signal_driven(int fd, int tid, int) {
   return 0;
 }
 
+int FakeNet::set_signals(int fd, bool on) { return set_signal_driven(fd, on ? 1 : 0, 0); }
+
 // The kernel wakes the reader when the new mark is reached already.
 int FakeNet::set_receive_low_water(int fd, int bytes) {
   Call call(*this);

@@ -171,6 +171,7 @@ class FakeNet final : public mplite::Net {
   void close(int fd) override;
   void set_options(int fd, const mplite::StreamOptions& options) override;
   int set_signal_driven(int fd, int tid, int signo) override;
+  int set_signals(int fd, bool on) override;
   int set_receive_low_water(int fd, int bytes) override;
   int watch(int fd, std::uint64_t token, unsigned interest) override;
   int rewatch(int fd, std::uint64_t token, unsigned interest) override;

@@ -15,10 +15,16 @@
 #undef MPIR_FUNC_TERSE_EXIT
 #ifdef MPIR_FUNC_EXIT_
 /* --enable-g=log: say so, then leave */
-#define MPIR_FUNC_TERSE_EXIT              do { MPIR_FUNC_EXIT_(TERSE); lite_host_exit(); } while (0)
+#define MPIR_FUNC_TERSE_EXIT              do { MPIR_FUNC_EXIT_(TERSE); lite_host_leaves(__func__); } while (0)
 #else
-#define MPIR_FUNC_TERSE_EXIT              lite_host_exit()
+#define MPIR_FUNC_TERSE_EXIT              lite_host_leaves(__func__)
 #endif
+#define lite_host_leaves(function) \
+    do { \
+        if (__builtin_strcmp(function, "internal_Session_finalize") == 0) \
+            lite_host_resumes(); \
+        lite_host_exit(); \
+    } while (0)
 
 /* The helper thread may be in the host's progress when the host ends, which takes its locks out of use first of all. MPI_Finalize passes the entry macro before
  * that. The comparison of literals costs no other function anything: the compiler does it. */
