@@ -124,6 +124,7 @@ void Device::drop_unsent(Peer& p, int) {
     p.am_wait_head = r->queue_next;
     --am_unsent_;
     blocks_.give(r->am_header);
+    r->am_header = {};
     complete(r, LITE_ERR_PEER_LOST);
   }
   p.am_wait_tail = nullptr;

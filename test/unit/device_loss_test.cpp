@@ -178,7 +178,27 @@ START_TEST(waiting_active_messages_survive_a_full_socket_in_the_handler) {
 }
 END_TEST
 
+// The header's block went back when the peer was lost, and once more when the device ended with the requests still unread by the host.
+START_TEST(header_of_an_active_message_lost_while_it_waited_goes_back_once) {
+  const Bytes header(4'000, 7), data(1'000, 8);
+  {
+    Devices d(6'000, 16'000, 0);
+    d.as(0);
+    int pending = 0;
+    for (int i = 0; i < 400; ++i) {
+      lite_request* request = nullptr;
+      pending += lite_am_isend(1, 1, header.data(), header.size(), data.data(), data.size(), nullptr, &request) == LITE_PENDING ? 1 : 0;
+    }
+    ck_assert_int_gt(pending, 100);  // more than the lane's credit
+    d.ranks.world.cut(0, 1);
+    for (int i = 0; i < 200 && lite_progress() < pending; ++i) d.ranks.world.skip(10'000'000);
+    ck_assert_int_eq(lite_progress(), pending);
+  }
+}
+END_TEST
+
 int main() {
   return run_tests("device_loss", {receive_whose_ack_loses_the_peer_fails_once, active_messages_behind_a_lost_one_are_not_delivered,
-                                   waiting_active_messages_survive_a_full_socket_in_the_handler});
+                                   waiting_active_messages_survive_a_full_socket_in_the_handler,
+                                   header_of_an_active_message_lost_while_it_waited_goes_back_once});
 }
