@@ -345,7 +345,7 @@ void Controller::look_after_departure(sigset_t* mask) {
   ++engine.counters().backstops;
   if (armed()) {
     // Armed by one of these. An application that had saved its mask before that, or one of its handlers that we interrupted, may have put the old one back.
-    if (recheck_ns_ == 0) return;
+    if (recheck_ns_ == 0 || !still_ours(options_.signal)) return;
     open_in(mask);
     recheck_ns_ = recheck_ns_ < kRecheckMaxNs / 4 ? recheck_ns_ * 4 : kRecheckMaxNs;
     return start_backstop(recheck_ns_);
@@ -353,6 +353,7 @@ void Controller::look_after_departure(sigset_t* mask) {
   recheck_ns_ = 0;
   if (!grace_.waiting() || !(outstanding_ || always_)) return grace_.useless();
   if (const std::int64_t rest = grace_.until_arm_ns(engine.net().now_ns()); rest > 0) return start_backstop(rest);
+  if (!still_ours(options_.signal)) return grace_.ran_out();  // the application has taken it: the next departure finds another
   t_in_handler = true;
   if (engine.gate().try_enter()) {
     grace_.ran_out();

@@ -100,13 +100,14 @@ class Controller {
   bool is_owner() const MPLITE_SIGNAL_SAFE;
   int install(int signal, struct sigaction* before);
   void install_overflow();
-  bool still_ours(int signal) const;
+  bool still_ours(int signal) const MPLITE_SIGNAL_SAFE;
   void restore(int signal, const struct sigaction& before);
   void give_mask_back(const sigset_t& ours);
   bool change_signal();
   bool keep_signal(bool& changed);  // false: there is none any more
   bool owner_is_gone() const MPLITE_SIGNAL_SAFE;
   bool take_over();  // any thread; true: it is the owner now
+  int backstop_signal() const;
   void prepare_backstop();
   bool backstop_is_ours() const;
   bool keep_backstop();  // false: there is none any more

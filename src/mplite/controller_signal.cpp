@@ -158,9 +158,17 @@ bool Controller::take_over() {
   return true;
 }
 
-// The backstop needs a signal of its own, as the other one is blocked then.
+// The backstop needs a signal of its own, as the other one is blocked then. SIGURG, if nobody has it: debuggers pass it silently, and by default it is ignored.
+int Controller::backstop_signal() const {
+  struct sigaction current = {};
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
+  const bool free = options_.signal != SIGURG && sigismember(&blocked, SIGURG) == 0 && sigaction(SIGURG, nullptr, &current) == 0 && is_default(current);
+  return free ? SIGURG : free_signal();
+}
+
 void Controller::prepare_backstop() {
-  const int signal = backstop_signal_ != 0 ? backstop_signal_ : options_.grace ? free_signal() : 0;
+  const int signal = backstop_signal_ != 0 ? backstop_signal_ : options_.grace ? backstop_signal() : 0;
   const bool installed = backstop_signal_ != 0;
   backstop_signal_ = 0;
   if (signal == 0) return;

@@ -40,6 +40,10 @@ result $? "a receive from a killed peer is an MPI error, in time" "$out"
 names_peer
 result $? "the error names rank and host of the killed peer" "$out"
 
+trouble 40 late '' -disable-auto-cleanup
+! hung && grep -q '^error: MPI_Wait' "$out"
+result $? "a receive posted to a peer that is known to be lost is an MPI error where it is waited for" "$out"
+
 trouble 40 fatal '' -disable-auto-cleanup
 ! hung && [ "$code" != 0 ]
 result $? "with MPI_ERRORS_ARE_FATAL a killed peer ends the job, in time" "$out"

@@ -1,6 +1,7 @@
 /* A job that meets trouble: trouble CASE FILE. The ranks reach a known point, rank 0 creates FILE.ready, and what happens then depends on CASE:
  *   connect    nothing was sent yet; both wait until FILE.go exists (the test cuts the wire), then rank 0 sends to rank 1
  *   recv       they have talked; rank 0 waits in MPI_Recv for rank 1, which waits for FILE.go and then kills itself by SIGKILL
+ *   late       as recv, but rank 0 does not wait: it posts another receive when the loss is known already
  *   fatal      as recv, with MPI_ERRORS_ARE_FATAL: the library has to end the job by itself
  *   first      rank 1 kills itself before any connection exists, then rank 0 sends to it
  *   idle       they have talked; rank 0 waits in MPI_Recv for ever, rank 1 computes for ever (the test cuts the wire)
@@ -57,7 +58,7 @@ int main(int argc, char **argv)
     snprintf(go_name, sizeof go_name, "%s.go", argv[2]);
     if (strcmp(what, "fatal") != 0)
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-    peer_is_killed = strcmp(what, "recv") == 0 || strcmp(what, "fatal") == 0 || strcmp(what, "first") == 0;
+    peer_is_killed = strcmp(what, "recv") == 0 || strcmp(what, "late") == 0 || strcmp(what, "fatal") == 0 || strcmp(what, "first") == 0;
     const int talked = strcmp(what, "connect") != 0 && strcmp(what, "first") != 0;
     int token = 0;
     if (talked) {
@@ -85,6 +86,19 @@ int main(int argc, char **argv)
             raise(SIGKILL);
         }
         check(MPI_Recv(&token, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE), "MPI_Recv");
+    } else if (strcmp(what, "late") == 0) {
+        MPI_Request requests[2];
+        if (my_rank == 1) {
+            wait_for_go();
+            raise(SIGKILL);
+        }
+        check(MPI_Irecv(&token, 1, MPI_INT, 1, 1, MPI_COMM_WORLD, &requests[0]), "MPI_Irecv");
+        wait_for_go();
+        for (int i = 0; i < 50; i++)
+            usleep(10000);
+        int other = 0;
+        check(MPI_Irecv(&other, 1, MPI_INT, 1, 2, MPI_COMM_WORLD, &requests[1]), "MPI_Irecv");
+        check(MPI_Wait(&requests[1], MPI_STATUS_IGNORE), "MPI_Wait");
     } else if (strcmp(what, "first") == 0) {
         if (my_rank == 1)
             raise(SIGKILL);

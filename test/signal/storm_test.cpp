@@ -16,7 +16,11 @@ double g_seconds = 3;
 constexpr char kPaint = 0x5a;
 // docs/coexistence.md: 8.8 KB measured, the kernel's frame with all vector registers included (2.6 KB with AVX-512). What Controller::kHandlerStackBytes wants of an
 // alternate stack is more than this.
+#ifdef __SANITIZE_ADDRESS__
+constexpr int kStackBytesMax = 24 * 1024;  // with the red zones around every array
+#else
 constexpr int kStackBytesMax = 12 * 1024;
+#endif
 
 void on_active(int, std::uint32_t handler, const void* header, std::size_t header_bytes, const void* data, std::size_t data_bytes, void* arg) {
   auto* wrong = static_cast<int*>(arg);

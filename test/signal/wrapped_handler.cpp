@@ -36,7 +36,7 @@ void wrapper(int signal, siginfo_t* info, void* context) {
 extern "C" int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
   using Real = int (*)(int, const struct sigaction*, struct sigaction*);
   static const Real real = reinterpret_cast<Real>(dlsym(RTLD_NEXT, "sigaction"));
-  const bool library = action != nullptr && (signal == SIGIO || signal >= SIGRTMIN) && (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction != wrapper;
+  const bool library = action != nullptr && (signal == SIGIO || signal == SIGURG || signal >= SIGRTMIN) && (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction != wrapper;
   if (!library) return real(signal, action, before);
   g_inner[signal] = action->sa_sigaction;
   struct sigaction changed = *action;

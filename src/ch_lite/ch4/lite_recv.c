@@ -128,11 +128,19 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         code = lite_irecvv(data, pieces_count, bytes, peer, &envelope, rreq, &status, &lite);
     else
         code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
-    MPIDI_LITE_CHECK(code, peer);
+    if (unlikely(code < 0)) {
+        /* MPI_Irecv of this host takes the handle of the request before it looks at the error, so there has to be one: the error is reported where the user waits. */
+        status.error = code;
+        status.source = envelope.source == LITE_ANY_SOURCE ? MPI_PROC_NULL : envelope.source;
+        status.tag = tag;
+        status.peer = peer;
+        status.bytes = 0;
+    }
 
     /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose error handler an
      * error belongs to that is found when the user waits. */
-    if ((code == LITE_PENDING || status.error < 0) && rreq->comm == NULL) {
+    if ((code == LITE_PENDING || status.error < 0 || MPIDI_LITE_REQUEST(rreq).bounce != NULL) &&
+        rreq->comm == NULL) {
         rreq->comm = comm;
         MPIR_Comm_add_ref(comm);
     }
