@@ -181,7 +181,8 @@ void Controller::leave_library(int call) {
     if (backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs) return;
     if (keep_backstop()) return start_backstop(grace_.backstop_ns());
   }
-  if (armed()) return;
+  if (armed() && still_ours(options_.signal)) return;
+  if (armed()) disarm();  // the application has taken the signal since
   // What came while the signal was blocked is pending, and would cost a delivery for data that is read by now: take it back, and look once for what it may have
   // announced. What comes after that look is delivered when the signal is unblocked.
   bool changed;
