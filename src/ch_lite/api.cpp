@@ -34,10 +34,14 @@ class Entry {
   if (hooks.came_back != nullptr) hooks.came_back(hooks.arg);
 }
 
-void came_for(int call) {
+void came_to_look(int call) {
   lite_hot.last_call = call;
-  lite_hot.calls = lite_hot.calls + 1;
   if (lite_hot.away != 0) back();
+}
+
+void came_for(int call) {
+  lite_hot.calls = lite_hot.calls + 1;
+  came_to_look(call);
 }
 
 int bad_argument(int peer, const char* what) {
@@ -127,17 +131,20 @@ int lite_cancel_recv(lite_request* request) {
 
 int lite_iprobe(int peer, const lite_envelope* envelope, lite_status* status) {
   if (!is_source(peer)) return bad_argument(peer, "lite_iprobe: no such peer");
+  came_to_look(LITE_CALL_OTHER);
   Entry entry;
   return device_current->probe(peer, key_of(envelope), status, nullptr);
 }
 
 int lite_improbe(int peer, const lite_envelope* envelope, lite_status* status, lite_message** message) {
   if (!is_source(peer)) return bad_argument(peer, "lite_improbe: no such peer");
+  came_to_look(LITE_CALL_OTHER);
   Entry entry;
   return device_current->probe(peer, key_of(envelope), status, message);
 }
 
 int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie, lite_status* status, lite_request** request) {
+  came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->receive_detached(message, buffer, bytes, cookie, status, request);
 }
@@ -145,6 +152,7 @@ int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie,
 int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count, size_t bytes, void* cookie, lite_status* status,
                  lite_request** request) {
   if (!pieces_hold(pieces, count, bytes)) return bad_argument(-1, "lite_imrecvv: the pieces are shorter than the receive");
+  came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->receive_detached(message, Memory::in_pieces(pieces), bytes, cookie, status, request);
 }
@@ -152,8 +160,7 @@ int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count
 int lite_progress(void) {
   Device& device = *device_current;
   lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
-  lite_hot.last_call = LITE_CALL_PROGRESS;
-  if (lite_hot.away != 0) back();
+  came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
   {
     mplite::Hold hold(mplite::channel_gate());
@@ -187,6 +194,7 @@ int lite_withdraw(uint64_t key) {
 int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie, lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_put: no such peer");
   if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_put: no key, or too long");
+  came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->put(peer, key, offset, data, bytes, cookie, request);
 }
@@ -194,6 +202,7 @@ int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t b
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie, lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_get: no such peer");
   if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_get: no key, or too long");
+  came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->get(peer, key, offset, buffer, bytes, cookie, request);
 }

@@ -172,7 +172,7 @@ typedef struct lite_hot_state {
     volatile int want_arm;
     volatile int polls_since_exit;      /* lite_progress calls since the application was last outside MPI */
     volatile int last_call;             /* LITE_CALL_*: what the application came for */
-    volatile unsigned calls;            /* of lite_isend, lite_irecv and their kin */
+    volatile unsigned calls;            /* that started an operation */
     volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
 } lite_hot_state;
 extern lite_hot_state lite_hot;

@@ -281,28 +281,39 @@ static int issue(const struct access *a, MPIR_Win * win, MPIR_Request ** request
     goto fn_exit;
 }
 
+/* Puts or gets natively if this one can be; `*native` tells. `request` as with issue(). */
+static int try_native(bool put, const void *origin_addr, int origin_count,
+                      MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                      int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
+                      const MPIDI_av_entry_t * av, MPIR_Request ** request, bool * native)
+{
+    int mpi_errno = MPI_SUCCESS;
+    struct access access = {.put = put };
+
+    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                        target_count, target_datatype, win, av, &access);
+    if (mpi_errno == MPI_SUCCESS && access.native)
+        mpi_errno = issue(&access, win, request);
+    *native = access.native;
+    return mpi_errno;
+}
+
 int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                        int target_rank, MPI_Aint target_disp, int target_count,
                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
                        MPIDI_winattr_t winattr)
 {
-    int mpi_errno = MPI_SUCCESS;
-    struct access access = {.put = true };
+    bool native;
+    int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                        target_count, target_datatype, win, addr, &access);
-    MPIR_ERR_CHECK(mpi_errno);
-    if (access.native)
-        mpi_errno = issue(&access, win, NULL);
-    else
-        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank,
-                                   target_disp, target_count, target_datatype, win);
-  fn_exit:
+    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, addr, NULL, &native);
+    if (mpi_errno == MPI_SUCCESS && !native)
+        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                                   target_count, target_datatype, win);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
 
 int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
@@ -310,23 +321,17 @@ int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_
                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
                        MPIDI_winattr_t winattr)
 {
-    int mpi_errno = MPI_SUCCESS;
-    struct access access = {.put = false };
+    bool native;
+    int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                        target_count, target_datatype, win, addr, &access);
-    MPIR_ERR_CHECK(mpi_errno);
-    if (access.native)
-        mpi_errno = issue(&access, win, NULL);
-    else
-        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank,
-                                   target_disp, target_count, target_datatype, win);
-  fn_exit:
+    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, addr, NULL, &native);
+    if (mpi_errno == MPI_SUCCESS && !native)
+        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                                   target_count, target_datatype, win);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
 
 /* A request of ours completes when the put is complete at the target, later than MPI demands (local completion). */
@@ -335,23 +340,17 @@ int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype 
                         MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
                         MPIDI_winattr_t winattr, MPIR_Request ** request)
 {
-    int mpi_errno = MPI_SUCCESS;
-    struct access access = {.put = true };
+    bool native;
+    int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                        target_count, target_datatype, win, addr, &access);
-    MPIR_ERR_CHECK(mpi_errno);
-    if (access.native)
-        mpi_errno = issue(&access, win, request);
-    else
-        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
-                                    target_disp, target_count, target_datatype, win, request);
-  fn_exit:
+    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, addr, request, &native);
+    if (mpi_errno == MPI_SUCCESS && !native)
+        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                                   target_count, target_datatype, win, request);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
 
 int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
@@ -359,21 +358,15 @@ int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin
                         MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
                         MPIDI_winattr_t winattr, MPIR_Request ** request)
 {
-    int mpi_errno = MPI_SUCCESS;
-    struct access access = {.put = false };
+    bool native;
+    int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                        target_count, target_datatype, win, addr, &access);
-    MPIR_ERR_CHECK(mpi_errno);
-    if (access.native)
-        mpi_errno = issue(&access, win, request);
-    else
-        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
-                                    target_disp, target_count, target_datatype, win, request);
-  fn_exit:
+    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                           target_count, target_datatype, win, addr, request, &native);
+    if (mpi_errno == MPI_SUCCESS && !native)
+        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                                   target_count, target_datatype, win, request);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
-    goto fn_exit;
 }
