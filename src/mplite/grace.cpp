@@ -17,14 +17,24 @@ void Grace::came_back(std::int64_t now_ns) {
   if (left_ns_ == 0) return;
   const bool soon = now_ns - left_ns_ < kSoonNs;
   left_ns_ = 0;
-  quick_[kind_] = !soon ? 0 : quick_[kind_] < kNeededMax ? quick_[kind_] + 1 : kNeededMax;
+  if (!soon) {
+    lost_trust();
+  } else if (quick_[kind_] < kNeededMax + kRareAfter) {
+    ++quick_[kind_];
+  }
+}
+
+// The application stayed away.
+bool Grace::lost_trust() {
+  const bool lost = quick_[kind_] < needed_[kind_] + kRareAfter;
+  quick_[kind_] = lost ? 0 : needed_[kind_];
+  return lost;
 }
 
 void Grace::ran_out() {
   waiting_.store(false, std::memory_order_relaxed);
   left_ns_ = 0;
-  quick_[kind_] = 0;
-  needed_[kind_] = needed_[kind_] < kNeededMax / 4 ? needed_[kind_] * 4 : kNeededMax;
+  if (lost_trust()) needed_[kind_] = needed_[kind_] < kNeededMax / 4 ? needed_[kind_] * 4 : kNeededMax;
   backstop_ns_ = kBackstopMinNs;
 }
 

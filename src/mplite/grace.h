@@ -11,7 +11,7 @@ namespace mplite {
 // Arming and disarming cost two or three system calls, and whatever arrives in between costs a signal. An application that is back within microseconds
 // has no use for either. What it will do next is not known, so: a kind of call after which the application was soon back kQuickNeeded times in a row is trusted; leaving
 // by it is not armed but watched by a timer (the backstop), which arms when the application stays away after all. So a wrong guess costs the delay of the backstop,
-// and a higher price of trust for that kind.
+// and a higher price of trust for that kind, unless such guesses are rare (a departure in hundreds: the operating system took the processor away, a burst ended).
 // Thread safety: the thread that leaves the library calls leave() and came_back(); the backstop (a signal handler in that thread, or the helper thread under the
 // progress gate, which the former then holds too) calls ran_out() and useless().
 class Grace {
@@ -19,7 +19,8 @@ class Grace {
   static constexpr int kKinds = 4;                       // of calls: LITE_CALL_*
   static constexpr std::int64_t kSoonNs = 20'000;        // back within this time: arming would have been for nothing
   static constexpr std::uint32_t kQuickNeeded = 16;      // in a row
-  static constexpr std::uint32_t kNeededMax = 1u << 14;  // after many wrong guesses
+  static constexpr std::uint32_t kNeededMax = 1u << 12;  // after many wrong guesses
+  static constexpr std::uint32_t kRareAfter = 512;       // quick ones beyond the price: the next wrong guess costs no trust
   static constexpr std::int64_t kBackstopMinNs = 100'000;
   static constexpr std::int64_t kBackstopMaxNs = 1'600'000;
 
@@ -46,6 +47,8 @@ class Grace {
   };
 
  private:
+  bool lost_trust() MPLITE_SIGNAL_SAFE;
+
   bool on_ = true;
   std::atomic<bool> waiting_{false};
   int kind_ = 0;

@@ -70,6 +70,23 @@ START_TEST(backstop_arms_and_makes_trust_dearer) {
 }
 END_TEST
 
+START_TEST(wrong_guess_in_hundreds_costs_no_trust) {
+  Grace grace;
+  std::int64_t now = 1;
+  const int rare = static_cast<int>(Grace::kQuickNeeded + Grace::kRareAfter);
+  leave_and_return(grace, kSend, rare, kUs, &now);
+  for (int i = 0; i < 100; ++i) {
+    ck_assert(!grace.leave(kSend, now));
+    grace.ran_out();
+    now += 1000 * kUs;
+    ck_assert_int_eq(leave_and_return(grace, kSend, static_cast<int>(Grace::kRareAfter), kUs, &now), 0);
+  }
+  // the second one of two in a row does
+  leave_and_return(grace, kSend, 2, Grace::kSoonNs, &now);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1000, kUs, &now), static_cast<int>(Grace::kQuickNeeded));
+}
+END_TEST
+
 START_TEST(useless_backstop_comes_less_often_up_to_a_bound) {
   Grace grace;
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
@@ -95,6 +112,7 @@ END_TEST
 
 int main() {
   return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, kinds_of_calls_are_trusted_apart,
-                             one_long_absence_takes_the_trust_away, backstop_arms_and_makes_trust_dearer, useless_backstop_comes_less_often_up_to_a_bound,
+                             one_long_absence_takes_the_trust_away, backstop_arms_and_makes_trust_dearer,
+                             wrong_guess_in_hundreds_costs_no_trust, useless_backstop_comes_less_often_up_to_a_bound,
                              switched_off_it_always_arms});
 }
