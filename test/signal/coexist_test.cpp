@@ -19,25 +19,6 @@ using namespace two_ranks;
 namespace {
 
 constexpr std::size_t kBulkBytes = 4'000'000;
-using Play = std::function<int(Shared&, int rank)>;  // 0, or the line that found it wrong
-
-void run_job(const Play& play) {
-  Shared* s = make_shared();
-  ck_assert_ptr_nonnull(s);
-  pid_t children[2];
-  for (int i = 0; i < 2; ++i) {
-    children[i] = fork();
-    if (children[i] != 0) continue;
-    const int line = play(*s, i);
-    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
-    _exit(line == 0 ? 0 : 1);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-  }
-}
 
 // Both ranks exchange `bytes`; the data is looked at.
 bool exchange(int rank, std::size_t bytes, unsigned salt, const std::function<void()>& meanwhile = {}) {

@@ -72,48 +72,34 @@ int run_rank(Shared& s, int rank, double seconds) {
   return finish(s) ? 0 : __LINE__;
 }
 
-void run_job(const char* controller, const char* signal, bool moves, rlim_t pending_max = RLIM_INFINITY) {
+void compute_on_both_sides(const char* controller, const char* signal, bool moves, rlim_t pending_max = RLIM_INFINITY) {
   setenv("LITE_CONTROLLER", controller, 1);
   if (signal != nullptr) setenv("LITE_SIGNAL", signal, 1);
-  Shared* s = make_shared();
-  ck_assert_ptr_nonnull(s);
-  pid_t children[2];
-  for (int rank = 0; rank < 2; ++rank) {
-    children[rank] = fork();
-    if (children[rank] != 0) continue;
-    if (pending_max != RLIM_INFINITY) {
-      const rlimit limit = {pending_max, pending_max};
-      if (setrlimit(RLIMIT_SIGPENDING, &limit) != 0) _exit(2);
-    }
-    const int line = run_rank(*s, rank, moves ? kAlwaysSeconds : kNeverSeconds);
-    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", rank, line, lite_last_error());
-    _exit(line == 0 ? 0 : 1);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-  }
-  ck_assert_int_eq(s->word[1].load(), moves ? 1 : 0);
-  ck_assert_int_eq(s->word[2].load(), moves ? 1 : 0);
+  const Shared& s = run_job([&](Shared& shared, int rank) {
+    const rlimit limit = {pending_max, pending_max};
+    if (pending_max != RLIM_INFINITY && setrlimit(RLIMIT_SIGPENDING, &limit) != 0) return __LINE__;
+    return run_rank(shared, rank, moves ? kAlwaysSeconds : kNeverSeconds);
+  });
+  ck_assert_int_eq(s.word[1].load(), moves ? 1 : 0);
+  ck_assert_int_eq(s.word[2].load(), moves ? 1 : 0);
 }
 
 }  // namespace
 
-START_TEST(rendezvous_completes_while_both_compute_with_sigio) { run_job("sigio", nullptr, true); }
+START_TEST(rendezvous_completes_while_both_compute_with_sigio) { compute_on_both_sides("sigio", nullptr, true); }
 END_TEST
 
-START_TEST(rendezvous_completes_while_both_compute_with_a_real_time_signal) { run_job("sigio", "RTMIN+1", true); }
+START_TEST(rendezvous_completes_while_both_compute_with_a_real_time_signal) { compute_on_both_sides("sigio", "RTMIN+1", true); }
 END_TEST
 
 // No real-time signal can be queued: the kernel falls back to SIGIO, whose default is the end of the process.
-START_TEST(full_queue_of_real_time_signals_ends_nobody) { run_job("sigio", "RTMIN+1", true, 0); }
+START_TEST(full_queue_of_real_time_signals_ends_nobody) { compute_on_both_sides("sigio", "RTMIN+1", true, 0); }
 END_TEST
 
-START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) { run_job("thread", nullptr, true); }
+START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) { compute_on_both_sides("thread", nullptr, true); }
 END_TEST
 
-START_TEST(rendezvous_waits_for_the_wait_with_sync) { run_job("sync", nullptr, false); }
+START_TEST(rendezvous_waits_for_the_wait_with_sync) { compute_on_both_sides("sync", nullptr, false); }
 END_TEST
 
 int main() {

@@ -116,11 +116,7 @@ int run_rank(Shared& s, int rank, double seconds, bool alternate) {
   }
   if (!start(s, rank)) return __LINE__;
   if (rank == 0) s.storm = 1;
-  const int line = traffic(s, rank, seconds);
-  if (line != 0) {
-    std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", rank, line, lite_last_error());
-    return line;  // and the other loses us
-  }
+  if (const int line = traffic(s, rank, seconds); line != 0) return line;  // and the other loses us
   if (!barrier(s, 4)) return __LINE__;
   s.storm = 2;
   if (!barrier(s, 5, 3)) return __LINE__;  // the storm is over before the handler goes
@@ -133,7 +129,7 @@ int run_rank(Shared& s, int rank, double seconds, bool alternate) {
   return finish(s) ? 0 : __LINE__;
 }
 
-void run_storm(Shared& s, bool on, int signal) {
+int run_storm(Shared& s, bool on, int signal) {
   const double end = now_s() + 120;
   while (s.storm == 0 && now_s() < end) usleep(100);
   while (s.storm == 1 && now_s() < end) {
@@ -141,51 +137,33 @@ void run_storm(Shared& s, bool on, int signal) {
       for (const auto& pid : s.pids) kill(pid, signal);
     usleep(on ? 20 : 1000);
   }
-  barrier(s, 5, 3);
+  return barrier(s, 5, 3) ? 0 : __LINE__;
 }
 
-void run_job(bool storm, bool alternate, int signal = SIGIO) {
-  Shared* s = make_shared();
-  ck_assert_ptr_nonnull(s);
-  pid_t children[3];
-  for (int i = 0; i < 3; ++i) {
-    children[i] = fork();
-    if (children[i] != 0) continue;
-    if (i == 2) {
-      run_storm(*s, storm, signal);
-      _exit(0);
-    }
-    const int line = run_rank(*s, i, g_seconds, alternate);
-    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d\n", i, line);
-    std::fflush(nullptr);
-    _exit(line == 0 ? 0 : 1);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-  }
-  ck_assert_int_gt(s->word[0].load(), 10);
-  for (const auto& entries : s->entries) ck_assert_int_gt(entries.load(), 20);
+void run_traffic(bool storm, bool alternate, int signal = SIGIO) {
+  const Shared& s = run_job(
+      [&](Shared& shared, int i) { return i < 2 ? run_rank(shared, i, g_seconds, alternate) : run_storm(shared, storm, signal); }, 3);
+  ck_assert_int_gt(s.word[0].load(), 10);
+  for (const auto& entries : s.entries) ck_assert_int_gt(entries.load(), 20);
   if (alternate) {
-    std::printf("stack used by the handler, bytes: %d and %d\n", s->word[2].load(), s->word[3].load());
+    std::printf("stack used by the handler, bytes: %d and %d\n", s.word[2].load(), s.word[3].load());
     for (int i = 2; i < 4; ++i) {
-      ck_assert_int_gt(s->word[i].load(), 500);
-      ck_assert_int_le(s->word[i].load(), kStackBytesMax);
+      ck_assert_int_gt(s.word[i].load(), 500);
+      ck_assert_int_le(s.word[i].load(), kStackBytesMax);
     }
   }
-  std::printf("rounds %d, handler entries %ld and %ld\n", s->word[0].load(), s->entries[0].load(), s->entries[1].load());
+  std::printf("rounds %d, handler entries %ld and %ld\n", s.word[0].load(), s.entries[0].load(), s.entries[1].load());
 }
 
 }  // namespace
 
-START_TEST(handler_allocates_nothing_and_keeps_errno_in_real_traffic) { run_job(false, false); }
+START_TEST(handler_allocates_nothing_and_keeps_errno_in_real_traffic) { run_traffic(false, false); }
 END_TEST
 
-START_TEST(storm_of_signals_changes_nothing) { run_job(true, false); }
+START_TEST(storm_of_signals_changes_nothing) { run_traffic(true, false); }
 END_TEST
 
-START_TEST(handler_runs_on_the_applications_alternate_stack_and_uses_little_of_it) { run_job(true, true); }
+START_TEST(handler_runs_on_the_applications_alternate_stack_and_uses_little_of_it) { run_traffic(true, true); }
 END_TEST
 
 // Only to show that the trap is there: without this the tests above could not fail.
@@ -208,14 +186,14 @@ END_TEST
 START_TEST(storm_of_signals_changes_nothing_when_all_is_rendezvous) {
   setenv("LITE_SHORT_MAX", "0", 1);
   setenv("LITE_EAGER_MAX", "0", 1);
-  run_job(true, false);
+  run_traffic(true, false);
 }
 END_TEST
 
 // A real-time signal is queued, not merged: the storm fills its queue, and what overflows must not be missed.
 START_TEST(storm_of_real_time_signals_changes_nothing) {
   setenv("LITE_SIGNAL", "RTMIN+1", 1);
-  run_job(true, false, SIGRTMIN + 1);
+  run_traffic(true, false, SIGRTMIN + 1);
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 // Two ranks of the device in two processes on this machine, with a handler wrapped so that every entry is checked: no allocation, errno kept, which stack.
-// Used by the tests of this directory.
+// Used by the tests of this directory and by boot_test.
 #pragma once
+#include <check.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/types.h>
@@ -13,6 +14,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <vector>
 
 #include "ch_lite/ch_lite.h"
@@ -49,6 +51,28 @@ inline bool barrier(Shared& s, int which, int parties = 2, double seconds = 30) 
     usleep(100);
   }
   return true;
+}
+
+using Play = std::function<int(Shared&, int rank)>;  // 0, or the line that found it wrong
+
+// Each rank plays in a process of its own, and so does who is not a rank (from 2 on). Returns, when all went well, what they have left.
+inline Shared& run_job(const Play& play, int processes = 2) {
+  Shared* s = make_shared();
+  ck_assert_ptr_nonnull(s);
+  std::vector<pid_t> children;
+  for (int i = 0; i < processes; ++i) {
+    children.push_back(fork());
+    if (children.back() != 0) continue;
+    const int line = play(*s, i);
+    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
+    _exit(line == 0 ? 0 : 1);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_int_eq(status, 0);
+  }
+  return *s;
 }
 
 // What the handler's wrapper saw, in this process.

@@ -68,23 +68,7 @@ int meet_a_loss(Shared& s, int rank) {
 
 }  // namespace
 
-START_TEST(lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it) {
-  Shared* s = make_shared();
-  ck_assert_ptr_nonnull(s);
-  pid_t children[2];
-  for (int i = 0; i < 2; ++i) {
-    children[i] = fork();
-    if (children[i] != 0) continue;
-    const int line = meet_a_loss(*s, i);
-    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
-    _exit(line == 0 ? 0 : 1);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ck_assert_int_eq(waitpid(child, &status, 0), child);
-    ck_assert_int_eq(status, 0);
-  }
-}
+START_TEST(lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it) { run_job(meet_a_loss); }
 END_TEST
 
 int main() { return run_tests("boot", {lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it}); }

@@ -191,62 +191,79 @@ START_TEST(signals_at_random_points_never_see_the_gate_half_closed) {
 }
 END_TEST
 
+namespace {
+// A thread that is inside the gate from here to let_go().
+class Elsewhere {
+ public:
+  explicit Elsewhere(Gate& gate) : gate_(gate) {
+    ck_assert_int_eq(pthread_create(&thread_, nullptr, stay, this), 0);
+    while (!inside_) usleep(100);
+  }
+  void let_go() { leaves_ = true; }
+  void join() { pthread_join(thread_, nullptr); }
+
+ private:
+  static void* stay(void* arg) {
+    auto* self = static_cast<Elsewhere*>(arg);
+    Hold hold(self->gate_);
+    self->inside_ = true;
+    while (!self->leaves_) usleep(100);
+    return nullptr;
+  }
+  Gate& gate_;
+  pthread_t thread_;
+  std::atomic<bool> inside_{false}, leaves_{false};
+};
+}  // namespace
+
 // A handler in one thread, the gate held in another: the other does the work.
 START_TEST(holder_in_another_thread_drains) {
-  Shared s;
-  g_gate = &s.gate;
-  s.gate.set_drain(count_drain, nullptr);
-  static std::atomic<int> stage;
-  stage = 0;
-  pthread_t other;
-  ck_assert_int_eq(pthread_create(
-                       &other, nullptr,
-                       [](void* arg) -> void* {
-                         auto* shared = static_cast<Shared*>(arg);
-                         Hold hold(shared->gate);
-                         stage = 1;
-                         while (stage < 2) usleep(100);
-                         return nullptr;
-                       },
-                       &s),
-                   0);
-  while (stage < 1) usleep(100);
-  ck_assert(!s.gate.try_enter());
+  Gate gate;
+  g_gate = &gate;
+  gate.set_drain(count_drain, nullptr);
+  Elsewhere other(gate);
+  ck_assert(!gate.try_enter());
   ck_assert_int_eq(g_drains.load(), 0);
-  stage = 2;
-  pthread_join(other, nullptr);
+  other.let_go();
+  other.join();
   ck_assert_int_eq(g_drains.load(), 1);
-  ck_assert(!s.gate.held());
+  ck_assert(!gate.held());
+}
+END_TEST
+
+START_TEST(work_asked_for_inside_is_done_on_the_way_out) {
+  Gate gate;
+  g_gate = &gate;
+  gate.set_drain(count_drain, nullptr);
+  {
+    Hold outer(gate);
+    {
+      Hold inner(gate);
+      gate.ask_drain();
+    }
+    ck_assert_int_eq(g_drains.load(), 0);
+  }
+  ck_assert_int_eq(g_drains.load(), 1);
+  ck_assert(g_held_in_drain);
+  {
+    Hold hold(gate);
+  }
+  ck_assert_int_eq(g_drains.load(), 1);
 }
 END_TEST
 
 START_TEST(patience_before_a_fork_ends) {
-  Shared s;
-  g_gate = &s.gate;
-  static std::atomic<int> stage;
-  stage = 0;
-  pthread_t other;
-  ck_assert(s.gate.enter_within(1));
-  ck_assert(!s.gate.enter_within(1));  // inside already: what it guards may be half done
-  s.gate.leave();
-  ck_assert_int_eq(pthread_create(
-                       &other, nullptr,
-                       [](void* arg) -> void* {
-                         auto* shared = static_cast<Shared*>(arg);
-                         Hold hold(shared->gate);
-                         stage = 1;
-                         while (stage < 2) usleep(100);
-                         return nullptr;
-                       },
-                       &s),
-                   0);
-  while (stage < 1) usleep(100);
-  ck_assert(!s.gate.enter_within(20));
-  stage = 2;
-  ck_assert(s.gate.enter_within(10'000));
-  pthread_join(other, nullptr);
-  s.gate.leave();
-  ck_assert(!s.gate.held());
+  Gate gate;
+  ck_assert(gate.enter_within(1));
+  ck_assert(!gate.enter_within(1));  // inside already: what it guards may be half done
+  gate.leave();
+  Elsewhere other(gate);
+  ck_assert(!gate.enter_within(20));
+  other.let_go();
+  ck_assert(gate.enter_within(10'000));
+  other.join();
+  gate.leave();
+  ck_assert(!gate.held());
 }
 END_TEST
 
@@ -281,5 +298,5 @@ int main() {
                             handler_turned_away_leaves_its_work_to_the_holder, only_the_outermost_leave_drains,
                             handler_that_comes_while_draining_is_drained_as_well, threads_exclude_each_other,
                             signals_at_random_points_never_see_the_gate_half_closed, holder_in_another_thread_drains,
-                            patience_before_a_fork_ends, gate_of_a_child_stays_closed});
+                            work_asked_for_inside_is_done_on_the_way_out, patience_before_a_fork_ends, gate_of_a_child_stays_closed});
 }
