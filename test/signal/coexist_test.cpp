@@ -31,6 +31,18 @@ bool exchange(int rank, std::size_t bytes, unsigned salt, const std::function<vo
   return wait_for(got) && wait_for(sent) && holds(in, salt + static_cast<unsigned>(1 - rank));
 }
 
+// Without a call of the library; 5 seconds at the most.
+bool fills_while_computing(const std::vector<std::uint8_t>& data, const std::vector<std::uint8_t>& wanted) {
+  const double end = now_s() + 5;
+  const volatile std::uint8_t* seen = data.data();
+  bool there = false;
+  while (!there && now_s() < end) {
+    there = true;
+    for (std::size_t i = data.size() - 50; i < data.size(); ++i) there = there && seen[i] == wanted[i];
+  }
+  return there;
+}
+
 // Rank 0 posts a receive, leaves the library and computes; whether the message, which is sent only then, is there before the next call.
 bool arrives_while_computing(Shared& s, int rank, int step) {
   std::vector<std::uint8_t> data(kBulkBytes, 0);
@@ -44,13 +56,7 @@ bool arrives_while_computing(Shared& s, int rank, int step) {
   std::vector<std::uint8_t> wanted(kBulkBytes);
   fill(wanted, 5);
   barrier(s, step);
-  const double end = now_s() + 5;
-  const volatile std::uint8_t* seen = data.data();
-  bool there = false;
-  while (!there && now_s() < end) {
-    there = true;
-    for (std::size_t i = kBulkBytes - 50; i < kBulkBytes; ++i) there = there && seen[i] == wanted[i];
-  }
+  const bool there = fills_while_computing(data, wanted);
   return wait_for(done) && data == wanted && there;
 }
 
@@ -277,6 +283,56 @@ int take_signal(Shared& s, int rank, int signal, void (*handler)(int)) {
   return 0;
 }
 
+// Open, and the application does not wait before it leaves again.
+int take_open_signal(Shared& s, int rank) {
+  char word = 0;
+  Done got, sent;
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (rank == 0) {
+    if (!receive(&word, 1, 1, 8, got)) return __LINE__;
+    lite_host_exit();
+    if (is_blocked(SIGIO)) return __LINE__;
+    signal(SIGIO, own_handler);
+  }
+  if (!arrives_while_computing(s, rank, 20)) return __LINE__;
+  if (rank == 1 && (!send(&word, 1, 0, 8, sent) || !wait_for(sent))) return __LINE__;
+  if (rank == 0 && !wait_for(got)) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+// A departure that is not armed, since others of its kind have proved quick; the mask of that moment. Something is outstanding.
+bool leave_trusted(sigset_t* mask) {
+  const double end = now_s() + 20;
+  while (now_s() < end) {
+    lite_hot.last_call = LITE_CALL_RECEIVE;
+    lite_host_exit();
+    pthread_sigmask(SIG_BLOCK, nullptr, mask);
+    if (sigismember(mask, SIGIO) == 1) return true;
+    look();
+  }
+  return false;
+}
+
+// The application saved its mask before the backstop opened the signal, and puts it back after that.
+int put_old_mask_back(Shared& s, int rank) {
+  std::vector<std::uint8_t> data(kBulkBytes), wanted(kBulkBytes);
+  Done done;
+  fill(wanted, 5);
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (rank == 1) return barrier(s, 20) && send(wanted.data(), kBulkBytes, 0, 9, done) && wait_for(done) && finish(s) ? 0 : __LINE__;
+  if (!receive(data.data(), kBulkBytes, 1, 9, done)) return __LINE__;
+  sigset_t before;
+  if (!leave_trusted(&before)) return __LINE__;
+  const double end = now_s() + 5;
+  while (is_blocked(SIGIO))
+    if (now_s() > end) return __LINE__;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!barrier(s, 20)) return __LINE__;
+  if (!fills_while_computing(data, wanted)) return __LINE__;
+  if (is_blocked(SIGIO)) return __LINE__;
+  return wait_for(done) && data == wanted && finish(s) ? 0 : __LINE__;
+}
+
 int take_all_signals(Shared& s, int rank) {
   if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
   Overheard heard;
@@ -365,6 +421,27 @@ int call_from_others(Shared& s, int rank) {
   return finish(s) ? 0 : __LINE__;
 }
 
+// What had come before was announced to the former owner, and is not announced again.
+int take_over_late(Shared& s, int rank) {
+  std::vector<std::uint8_t> data(1000), wanted(1000);
+  Done done;
+  fill(wanted, 5);
+  if (!start(s, rank) || !exchange(rank, 1000, 1) || !arrives_while_computing(s, rank, 20)) return __LINE__;
+  for (int i = 0; i < 5; ++i)
+    if (!look()) return __LINE__;  // inside, and so disarmed
+  if (!barrier(s, 21)) return __LINE__;
+  if (rank == 1) return send(wanted.data(), wanted.size(), 0, 9, done) && wait_for(done) && barrier(s, 22) && finish(s) ? 0 : __LINE__;
+  if (!barrier(s, 22)) return __LINE__;
+  usleep(50'000);  // it is in the socket
+  if (!is_blocked(SIGIO)) return __LINE__;
+  const bool there = thread_does([&] {
+    if (!receive(data.data(), data.size(), 1, 9, done) || done.done) return false;
+    lite_host_exit();
+    return fills_while_computing(data, wanted);
+  });
+  return there && wait_for(done) && finish(s) ? 0 : __LINE__;
+}
+
 int owner_ends(Shared& s, int rank, bool armed, bool multiple) {
   char word = 0;
   Done got, sent;
@@ -420,6 +497,10 @@ START_TEST(chosen_signal_may_be_taken_too) {
   run_job([](Shared& s, int rank) { return take_signal(s, rank, SIGUSR2, own_handler); });
 }
 END_TEST
+START_TEST(signal_taken_while_it_is_open_is_noticed_at_the_next_departure) { run_job(take_open_signal); }
+END_TEST
+START_TEST(mask_of_before_put_back_is_noticed_while_computing) { run_job(put_old_mask_back); }
+END_TEST
 START_TEST(without_a_free_signal_messages_move_in_calls) { run_job(take_all_signals); }
 END_TEST
 START_TEST(signal_of_the_overflow_may_be_taken) {
@@ -434,6 +515,8 @@ END_TEST
 START_TEST(signals_hit_only_the_thread_that_calls) { run_job(hit_only_the_owner); }
 END_TEST
 START_TEST(thread_that_calls_becomes_the_owner) { run_job(call_from_others); }
+END_TEST
+START_TEST(new_owner_finds_what_was_announced_to_the_former_one) { run_job(take_over_late); }
 END_TEST
 START_TEST(owner_that_ends_is_replaced) {
   run_job([](Shared& s, int rank) { return owner_ends(s, rank, false, false); });
@@ -453,8 +536,11 @@ int main() {
                                children_of_every_kind_in_the_middle_of_traffic_change_nothing, children_change_nothing_for_the_helper_thread,
                                children_change_nothing_without_a_controller, child_that_outlives_a_rank_does_not_hide_its_death,
                                executed_program_inherits_no_descriptor, handler_installed_after_the_start_gets_the_signal_and_another_takes_over,
-                               signal_set_back_to_its_default_does_not_end_the_process, chosen_signal_may_be_taken_too, without_a_free_signal_messages_move_in_calls, signal_of_the_overflow_may_be_taken,
+                               signal_set_back_to_its_default_does_not_end_the_process, chosen_signal_may_be_taken_too,
+                               signal_taken_while_it_is_open_is_noticed_at_the_next_departure, mask_of_before_put_back_is_noticed_while_computing,
+                               without_a_free_signal_messages_move_in_calls, signal_of_the_overflow_may_be_taken,
                                alternate_stack_that_is_too_small_is_not_used, signals_hit_only_the_thread_that_calls, thread_that_calls_becomes_the_owner,
+                               new_owner_finds_what_was_announced_to_the_former_one,
                                owner_that_ends_is_replaced, owner_that_ends_armed_is_replaced, owner_that_ends_is_replaced_with_several_threads},
                    60);
 }

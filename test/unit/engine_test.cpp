@@ -325,6 +325,55 @@ START_TEST(frame_without_a_buffer_waits_until_unpark) {
 }
 END_TEST
 
+// Nobody polls afterwards: what lies in the socket was announced while nobody was to read it.
+START_TEST(unpark_reads_what_came_meanwhile_before_the_gate_is_left) {
+  SimRanks r;
+  r.connect(0, 1);
+  Taker taker;
+  taker.buffer.resize(300'000);
+  taker.verdict = Verdict::kPark;
+  taker.install(r.engine(1), FrameKind::kTransfer);
+  r.engine(1).gate().set_drain([](void* engine) { static_cast<Engine*>(engine)->poll_all(); }, &r.engine(1));
+  const auto data = bytes_of(300'000, 6);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  if (op != nullptr) r.engine(0).release(op);
+  say(r.engine(0), 1, {7});
+  r.turn(20);
+  ck_assert_uint_eq(r.engine(1).counters().parked, 1);
+  taker.verdict = Verdict::kTake;
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).unpark(0);
+    ck_assert_int_eq(taker.ended, 0);  // unpark itself looks only at what has been read
+  }
+  ck_assert_int_eq(taker.ended, 1);
+  ck_assert(r.engine(1).control_ready());
+}
+END_TEST
+
+// A handler gets no second signal for what its first look did not tell of.
+START_TEST(handler_reads_every_socket_when_more_are_ready_than_one_look_tells) {
+  constexpr int kSenders = 150;
+  SimRanks r(kSenders + 1);
+  Taker taker;
+  taker.install(r.engine(0), FrameKind::kTransfer);
+  const auto data = bytes_of(100, 1);
+  for (int i = 1; i <= kSenders; ++i) r.connect(i, 0);
+  for (int i = 1; i <= kSenders; ++i) {
+    SendOp* op = nullptr;
+    ck_assert_int_eq(r.engine(i).send(0, FrameKind::kTransfer, 1, data.data(), data.size(), op), 0);
+    if (op != nullptr) r.engine(i).release(op);
+  }
+  r.world.skip(1'000'000);
+  {
+    InHandler handler(r.engine(0));
+    r.engine(0).poll_all();
+  }
+  ck_assert_uint_eq(taker.arrived, kSenders * data.size());
+}
+END_TEST
+
 START_TEST(longer_than_the_room_is_cut_and_the_stream_goes_on) {
   SimRanks r;
   r.connect(0, 1);
@@ -969,7 +1018,8 @@ int main() {
                               tie_leaves_one_connection_and_blames_nobody, partial_header_of_every_length_resumes,
                               partial_write_of_every_length_resumes, what_is_held_leaves_in_one_system_call,
                               control_packets_pass_bulk_that_is_queued, transfers_take_turns_and_channel_messages_do_not,
-                              frame_without_a_buffer_waits_until_unpark, longer_than_the_room_is_cut_and_the_stream_goes_on,
+                              frame_without_a_buffer_waits_until_unpark, unpark_reads_what_came_meanwhile_before_the_gate_is_left,
+                              handler_reads_every_socket_when_more_are_ready_than_one_look_tells, longer_than_the_room_is_cut_and_the_stream_goes_on,
                               abandoned_destination_is_not_written_any_more, pieces_cut_at_every_byte_leave_and_arrive_whole,
                               pieces_beyond_what_one_system_call_takes_follow_in_the_next, room_in_pieces_ends_at_every_byte,
                               abandoned_pieces_are_not_written_any_more, kept_copy_of_pieces_frees_them_at_once, frame_of_a_kind_without_a_sink_loses_the_peer,

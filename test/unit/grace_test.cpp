@@ -100,6 +100,16 @@ START_TEST(useless_backstop_comes_less_often_up_to_a_bound) {
 }
 END_TEST
 
+START_TEST(interrupted_sleep_ends_when_it_would_have_ended) {
+  Grace::Sleep sleep;
+  ck_assert_int_eq(sleep.left_ns(1000 * kUs, 100 * kUs), 100 * kUs);
+  ck_assert_int_eq(sleep.left_ns(1060 * kUs, 100 * kUs), 40 * kUs);
+  ck_assert_int_eq(sleep.left_ns(1099 * kUs, 1600 * kUs), 1 * kUs);  // a longer one is the next sleep's
+  ck_assert_int_eq(sleep.left_ns(1100 * kUs, 100 * kUs), 0);
+  ck_assert_int_eq(sleep.left_ns(9000 * kUs, 100 * kUs), 0);  // overslept
+}
+END_TEST
+
 START_TEST(switched_off_it_always_arms) {
   Grace grace;
   grace.set_on(false);
@@ -114,5 +124,5 @@ int main() {
   return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, kinds_of_calls_are_trusted_apart,
                              one_long_absence_takes_the_trust_away, backstop_arms_and_makes_trust_dearer,
                              wrong_guess_in_hundreds_costs_no_trust, useless_backstop_comes_less_often_up_to_a_bound,
-                             switched_off_it_always_arms});
+                             interrupted_sleep_ends_when_it_would_have_ended, switched_off_it_always_arms});
 }

@@ -249,6 +249,29 @@ START_TEST(readiness_is_level_triggered_and_carries_the_token) {
 }
 END_TEST
 
+// All stay ready; still each has its turn within two calls, whatever the caller has room for.
+START_TEST(more_ready_than_one_call_tells_are_told_by_the_next) {
+  constexpr int kSockets = 100;
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  int pairs[kSockets][2];
+  for (int i = 0; i < kSockets; ++i) {
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pairs[i]), 0);
+    ck_assert_int_eq(write(pairs[i][1], "x", 1), 1);
+    ck_assert_int_eq(net.watch(pairs[i][0], static_cast<std::uint64_t>(i), kReadable), 0);
+  }
+  int told[kSockets] = {};
+  for (int call = 0; call < 2; ++call) {
+    NetEvent events[kSockets];
+    const int found = net.wait(events, kSockets, 0);
+    ck_assert_int_eq(found, PosixNet::kEventsPerWait);
+    for (int i = 0; i < found; ++i) ++told[events[i].token];
+  }
+  for (const int times : told) ck_assert_int_ge(times, 1);
+  for (const auto& pair : pairs) close(pair[0]), close(pair[1]);
+}
+END_TEST
+
 START_TEST(reset_shows_as_both_ready) {
   Link link;
   ck_assert_int_eq(link.net.watch(link.b, 3, kReadable), 0);
@@ -506,7 +529,7 @@ int main() {
         empty_socket_is_eagain_and_closed_one_is_end_of_file, full_socket_is_eagain, write_to_a_closed_peer_is_an_error_and_no_sigpipe,
         lengths_beyond_one_call_are_clamped, second_listener_on_a_port_is_refused, port_of_an_ended_job_can_be_had_again,
         ipv6_listener_leaves_the_ipv4_port_free, refused_connection_is_reported, readiness_is_level_triggered_and_carries_the_token,
-        reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
+        more_ready_than_one_call_tells_are_told_by_the_next, reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
         low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent,
         random_fills_every_byte_and_no_more,
         waiting_process_does_not_hand_its_epoll_to_a_child})
