@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -18,9 +16,9 @@
 #include "alloc_trap.h"
 #include "ch_lite/channel.h"
 #include "ch_lite/channel_state.h"
+#include "driver.h"
 #include "fake_net.h"
 #include "mplite/engine.h"
-#include "quiet_stderr.h"
 #include "random.h"
 
 namespace {
@@ -29,42 +27,18 @@ using mplite::ChannelState;
 using mplite::Engine;
 using mplite::EngineOptions;
 using mplite::PeerAddress;
+using sim::fail;
 using sim::FakeWorld;
+using sim::g_verbose;
+using sim::key_of;
+using sim::pattern;
 using sim::Random;
 
-enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kStrangers, kMute, kCount };
+enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kStrangers, kMute };
 const char* const kProfileNames[] = {"clean", "handler-only", "reset", "kill", "connect", "corrupt", "strangers", "mute"};
 
-bool g_verbose = false;
-std::uint64_t g_seed = 0;
 Profile g_profile = Profile::kClean;
 
-[[noreturn, gnu::format(printf, 1, 2)]] void fail(const char* format, ...) {
-  alloc_trap::t_armed = 0;
-  quiet_stderr::restore();
-  std::fprintf(stderr, "engine_sim: ");
-  va_list arguments;
-  va_start(arguments, format);
-  std::vfprintf(stderr, format, arguments);
-  va_end(arguments);
-  std::fprintf(stderr, "\nrepeat with: engine_sim --seed %llu --profile %s --runs 1\n", static_cast<unsigned long long>(g_seed),
-               kProfileNames[static_cast<int>(g_profile)]);
-  std::fflush(nullptr);
-  std::abort();
-}
-
-// What every byte of a message is: from who and what it is, and where the byte stands.
-std::uint8_t pattern(std::uint64_t key, std::uint64_t offset) {
-  std::uint64_t x = key + (offset >> 3) * 0x9e3779b97f4a7c15u;
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 32;
-  return static_cast<std::uint8_t>(x >> ((offset & 7) * 8));
-}
-std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
-  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 0x100000001b3u +
-         number * 0xd6e8feb86659fd93u;
-}
 void fill(std::uint8_t* to, std::uint64_t count, std::uint64_t key) {
   for (std::uint64_t i = 0; i < count; ++i) to[i] = pattern(key, i);
 }
@@ -903,57 +877,15 @@ void Sim::run() {
     r.channel.reset();
   }
   mplite::channel_bind(nullptr);
-  if (g_verbose) std::fprintf(stderr, "seed %llu %s: %zu ranks, %llu actions, %llu handler runs, %llu turned away\n", static_cast<unsigned long long>(g_seed), kProfileNames[static_cast<int>(g_profile)], ranks.size(), static_cast<unsigned long long>(actions), static_cast<unsigned long long>(signals), static_cast<unsigned long long>(away));
+  if (g_verbose) std::fprintf(stderr, "seed %llu %s: %zu ranks, %llu actions, %llu handler runs, %llu turned away\n", sim::g_seed, sim::g_profile_name, ranks.size(), static_cast<unsigned long long>(actions), static_cast<unsigned long long>(signals), static_cast<unsigned long long>(away));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::uint64_t seed = 1, runs = 0;
-  double seconds = 12;
-  int only = -1;
-  bool bounded = false;
-  for (int i = 1; i < argc; ++i) {
-    const std::string option = argv[i];
-    const char* value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--verbose") {
-      g_verbose = true;
-      continue;
-    }
-    if (option == "--seed") seed = std::strtoull(value, nullptr, 0);
-    else if (option == "--runs") runs = std::strtoull(value, nullptr, 0), bounded = true;
-    else if (option == "--seconds") seconds = std::strtod(value, nullptr);
-    else if (option == "--profile") {
-      for (int p = 0; p < static_cast<int>(Profile::kCount); ++p)
-        if (std::strcmp(kProfileNames[p], value) == 0) only = p;
-      if (only < 0) {
-        std::fprintf(stderr, "engine_sim: unknown profile %s\n", value);
-        return 2;
-      }
-    } else {
-      std::fprintf(stderr, "usage: engine_sim [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]\n");
-      return 2;
-    }
-    ++i;
-  }
-  if (!mplite::hello_prepare()) return 2;
-  alloc_trap::install();
-  // The engine's lines about lost peers and strangers are expected here by the thousand.
-  if (!g_verbose) quiet_stderr::begin();
-  const auto start = std::chrono::steady_clock::now();
-  std::uint64_t done = 0;
-  for (;; ++seed) {
-    for (int p = 0; p < static_cast<int>(Profile::kCount); ++p) {
-      if (only >= 0 && p != only) continue;
-      g_seed = seed;
-      g_profile = static_cast<Profile>(p);
-      Sim sim(seed * 16 + static_cast<std::uint64_t>(p));
-      sim.run();
-    }
-    ++done;
-    if (bounded && done >= runs) break;
-    if (!bounded && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
-  }
-  std::printf("100%%: Checks: %llu, Failures: 0, Errors: 0\n", static_cast<unsigned long long>(done * (only >= 0 ? 1 : static_cast<int>(Profile::kCount))));
-  return 0;
+  return sim::drive(argc, argv, "engine_sim", kProfileNames, [](std::uint64_t seed, std::size_t profile) {
+    g_profile = static_cast<Profile>(profile);
+    Sim one(seed * 16 + profile);
+    one.run();
+  });
 }

@@ -1,0 +1,103 @@
+// What the two simulations share: command line and main loop, the report of a failure with the line that repeats it, the content of messages.
+// Used by engine_sim.cpp and device_sim.cpp.
+#pragma once
+#include <chrono>
+#include <cstdarg>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+
+#include "alloc_trap.h"
+#include "mplite/handshake.h"
+#include "quiet_stderr.h"
+
+namespace sim {
+
+inline bool g_verbose = false;
+// Of the run that goes on.
+inline const char* g_program = "";
+inline const char* g_profile_name = "";
+inline unsigned long long g_seed = 0;
+
+[[noreturn, gnu::format(printf, 1, 2)]] inline void fail(const char* format, ...) {
+  alloc_trap::t_armed = 0;
+  quiet_stderr::restore();
+  std::fprintf(stderr, "%s: ", g_program);
+  va_list arguments;
+  va_start(arguments, format);
+  std::vfprintf(stderr, format, arguments);
+  va_end(arguments);
+  std::fprintf(stderr, "\nrepeat with: %s --seed %llu --profile %s --runs 1\n", g_program, g_seed, g_profile_name);
+  std::fflush(nullptr);
+  std::abort();
+}
+
+// What every byte of a message is: from who and what it is, and where the byte stands.
+inline std::uint8_t pattern(std::uint64_t key, std::uint64_t offset) {
+  std::uint64_t x = key + (offset >> 3) * 0x9e3779b97f4a7c15u;
+  x ^= x >> 29;
+  x *= 0xbf58476d1ce4e5b9u;
+  x ^= x >> 32;
+  return static_cast<std::uint8_t>(x >> ((offset & 7) * 8));
+}
+inline std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
+  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 0x100000001b3u +
+         number * 0xd6e8feb86659fd93u;
+}
+
+// The whole of main: each profile once per seed, from --seed on, for --runs seeds or --seconds. `run` fails by fail().
+template <std::size_t kProfiles>
+int drive(int argc, char** argv, const char* program, const char* const (&profiles)[kProfiles], void (*run)(std::uint64_t seed, std::size_t profile)) {
+  std::uint64_t seed = 1, runs = 0;
+  double seconds = 12;
+  std::size_t only = kProfiles;
+  bool bounded = false;
+  for (int i = 1; i < argc; ++i) {
+    const std::string option = argv[i];
+    const char* value = i + 1 < argc ? argv[i + 1] : "";
+    if (option == "--verbose") {
+      g_verbose = true;
+      continue;
+    }
+    if (option == "--seed") seed = std::strtoull(value, nullptr, 0);
+    else if (option == "--runs") runs = std::strtoull(value, nullptr, 0), bounded = true;
+    else if (option == "--seconds") seconds = std::strtod(value, nullptr);
+    else if (option == "--profile") {
+      for (std::size_t p = 0; p < kProfiles; ++p)
+        if (std::strcmp(profiles[p], value) == 0) only = p;
+      if (only == kProfiles) {
+        std::fprintf(stderr, "%s: unknown profile %s\n", program, value);
+        return 2;
+      }
+    } else {
+      std::fprintf(stderr, "usage: %s [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]\n", program);
+      return 2;
+    }
+    ++i;
+  }
+  if (!mplite::hello_prepare()) return 2;
+  alloc_trap::install();
+  // Lines about lost peers and strangers are expected here by the thousand.
+  if (!g_verbose) quiet_stderr::begin();
+  g_program = program;
+  const auto start = std::chrono::steady_clock::now();
+  unsigned long long seeds = 0, cases = 0;
+  for (;; ++seed) {
+    for (std::size_t p = 0; p < kProfiles; ++p) {
+      if (only != kProfiles && p != only) continue;
+      g_seed = seed;
+      g_profile_name = profiles[p];
+      run(seed, p);
+      ++cases;
+    }
+    ++seeds;
+    if (bounded && seeds >= runs) break;
+    if (!bounded && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+  }
+  std::printf("100%%: Checks: %llu, Failures: 0, Errors: 0\n", cases);
+  return 0;
+}
+
+}  // namespace sim
