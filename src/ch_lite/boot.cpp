@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -24,8 +23,6 @@ namespace {
 
 using namespace mplite;
 
-char g_last_error[1024] = "no error";
-
 // One per process, from lite_init_local to lite_finalize_close.
 struct Boot : Process {
   ChannelState* channel = nullptr;
@@ -39,14 +36,6 @@ struct Boot : Process {
   std::uint64_t host_activity_seen = 0;
 };
 Boot* g_boot = nullptr;
-
-[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
-  va_end(arguments);
-  return code;
-}
 
 int start_fault(StartFault fault, const char* error) {
   return fail(fault == StartFault::kArgument ? LITE_ERR_ARG : fault == StartFault::kMemory ? LITE_ERR_NOMEM : LITE_ERR_SYSTEM, "%s", error);

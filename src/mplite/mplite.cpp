@@ -1,5 +1,5 @@
 // MP_*: the engine as a library of its own. Start and end, waiting, and the translation between ids and requests.
-// Implements mplite.h over messages.h; the only file of the engine's library with state of the process.
+// Implements mplite.h over messages.h; with process.cpp's last error all that the engine's library has as state of the process.
 #include "mplite.h"
 
 #include <sched.h>
@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -30,8 +29,6 @@ constexpr std::int64_t kKeepAfterNs = 500'000;
 // A receive from somebody to whom there is no connection would wait for ever if that one died before it made one. So it is made after a while.
 constexpr std::int64_t kReachAfterNs = 500'000'000;
 
-char g_last_error[1024] = "no error";
-
 // One per process, from MP_Init_local to MP_Finalize.
 struct Library : Process {
   Messages* messages = nullptr;
@@ -44,14 +41,6 @@ struct Library : Process {
   std::int64_t last_size = 0;
 };
 Library* g_library = nullptr;
-
-[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...) {
-  va_list arguments;
-  va_start(arguments, format);
-  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
-  va_end(arguments);
-  return code;
-}
 
 int fail_peer(int peer, int error) {
   char who[192];

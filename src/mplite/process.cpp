@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdarg>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -93,6 +94,16 @@ Process::~Process() {
   end_engine();
   delete[] peers;
   if (listener >= 0) close(listener);
+}
+
+char g_last_error[1024] = "no error";
+
+int fail(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
+  va_end(arguments);
+  return code;
 }
 
 }  // namespace mplite

@@ -48,4 +48,9 @@ struct Process {
   void end_engine();
 };
 
+// What failed last, in a sentence for people: lite_last_error(), MP_Last_Error().
+extern char g_last_error[1024];
+// Writes it; returns `code`.
+[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
+
 }  // namespace mplite
