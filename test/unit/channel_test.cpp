@@ -22,12 +22,6 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-Bytes bytes_of(std::size_t n, int salt) {
-  Bytes v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
-  return v;
-}
-
 // A narrow pipe, so that sends stay under way.
 sim::Faults narrow(std::uint64_t bytes = 1'000) {
   sim::Faults f = SimRanks::no_faults();

@@ -14,12 +14,6 @@ using namespace mplite;
 
 namespace {
 
-std::vector<std::uint8_t> bytes_of(std::size_t n, int salt) {
-  std::vector<std::uint8_t> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
-  return v;
-}
-
 int say(Engine& e, int to, const std::vector<std::uint8_t>& packet) {
   const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
   Hold hold(e.gate());
@@ -38,6 +32,13 @@ std::vector<std::uint8_t> hear(SimRanks& r, int rank, int wanted_from) {
   return packet;
 }
 
+// Freed when it is done: `data` has to stay.
+void send_off(Engine& e, int to, FrameKind kind, std::uint64_t id, const std::vector<std::uint8_t>& data) {
+  SendOp* op = nullptr;
+  ck_assert_int_eq(e.send(to, kind, id, data.data(), data.size(), op), 0);
+  if (op != nullptr) e.release(op);
+}
+
 struct Note {
   int calls = 0;
   int error = -1;
@@ -50,6 +51,7 @@ void on_done(void* arg, int error) {
 
 // A sink that gathers one message of its kind.
 struct Taker {
+  Taker(Engine& e, FrameKind kind, std::size_t bytes, std::uint8_t filled = 0) : buffer(bytes, filled) { e.set_sink(kind, {this, begin, end}); }
   std::vector<std::uint8_t> buffer;
   Verdict verdict = Verdict::kTake;
   int ended = 0;
@@ -65,12 +67,13 @@ struct Taker {
     t->arrived += header.length;
     if (t->arrived == header.total) ++t->ended;
   }
-  void install(Engine& e, FrameKind kind) { e.set_sink(kind, {this, begin, end}); }
 };
 
 // The same into pieces; of them, at most `room` bytes are given.
 struct PiecesTaker {
-  explicit PiecesTaker(const std::vector<std::size_t>& lengths) : memory(lengths), room(memory.bytes()) {}
+  PiecesTaker(Engine& e, FrameKind kind, const std::vector<std::size_t>& lengths) : memory(lengths), room(memory.bytes()) {
+    e.set_sink(kind, {this, begin, end});
+  }
   InPieces memory;
   std::uint64_t room;
   int ended = 0;
@@ -88,7 +91,6 @@ struct PiecesTaker {
     t->arrived += header.length;
     if (t->arrived == header.total) ++t->ended;
   }
-  void install(Engine& e, FrameKind kind) { e.set_sink(kind, {this, begin, end}); }
 };
 
 // 100 bytes in all.
@@ -170,9 +172,7 @@ START_TEST(partial_header_of_every_length_resumes) {
   // Two packets and a bulk frame; the first read ends after n bytes, the next ones come byte by byte for a while.
   for (std::uint64_t n = 1; n < 220; ++n) {
     SimRanks r;
-    Taker taker;
-    taker.buffer.resize(100);
-    taker.install(r.engine(1), FrameKind::kTransfer);
+    Taker taker(r.engine(1), FrameKind::kTransfer, 100);
     r.connect(0, 1);
     int reads = 0;
     r.world.read_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
@@ -180,15 +180,13 @@ START_TEST(partial_header_of_every_length_resumes) {
       return reads++ == 0 ? n : reads < 4 ? 1 : could;
     };
     say(r.engine(0), 1, bytes_of(20, 1));
-    SendOp* op = nullptr;
     const auto data = bytes_of(100, 2);
-    ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 5, data.data(), data.size(), op), 0);
+    send_off(r.engine(0), 1, FrameKind::kTransfer, 5, data);
     say(r.engine(0), 1, bytes_of(10, 3));
     ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
     ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
     ck_assert_int_eq(taker.ended, 1);
     ck_assert(taker.buffer == data);
-    if (op != nullptr) r.engine(0).release(op);
   }
 }
 END_TEST
@@ -196,9 +194,7 @@ END_TEST
 START_TEST(partial_write_of_every_length_resumes) {
   for (std::uint64_t n = 0; n < 220; ++n) {
     SimRanks r;
-    Taker taker;
-    taker.buffer.resize(100);
-    taker.install(r.engine(1), FrameKind::kTransfer);
+    Taker taker(r.engine(1), FrameKind::kTransfer, 100);
     r.connect(0, 1);
     int writes = 0;
     r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
@@ -229,9 +225,7 @@ END_TEST
 START_TEST(what_is_held_leaves_in_one_system_call) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(3000);
-  taker.install(r.engine(1), FrameKind::kChannel);
+  Taker taker(r.engine(1), FrameKind::kChannel, 3000);
   const auto data = bytes_of(3000, 1);
   const std::uint64_t before = r.engine(0).counters().writes;
   r.engine(0).hold(1);
@@ -253,9 +247,7 @@ START_TEST(control_packets_pass_bulk_that_is_queued) {
   f.pipe_max = f.pipe_min = 10'000;
   SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 4096; });
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(1'000'000);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 1'000'000);
   const auto data = bytes_of(1'000'000, 4);
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
@@ -301,13 +293,10 @@ END_TEST
 START_TEST(frame_without_a_buffer_waits_until_unpark) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(500);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 500);
   taker.verdict = Verdict::kPark;
-  taker.install(r.engine(1), FrameKind::kTransfer);
   const auto data = bytes_of(500, 6);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   say(r.engine(0), 1, {7});
   r.turn(20);
   ck_assert_int_eq(taker.ended, 0);
@@ -321,7 +310,6 @@ START_TEST(frame_without_a_buffer_waits_until_unpark) {
   ck_assert_uint_eq(hear(r, 1, 0)[0], 7);
   ck_assert_int_eq(taker.ended, 1);
   ck_assert(taker.buffer == data);
-  if (op != nullptr) r.engine(0).release(op);
 }
 END_TEST
 
@@ -329,15 +317,11 @@ END_TEST
 START_TEST(unpark_reads_what_came_meanwhile_before_the_gate_is_left) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(300'000);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 300'000);
   taker.verdict = Verdict::kPark;
-  taker.install(r.engine(1), FrameKind::kTransfer);
   r.engine(1).gate().set_drain([](void* engine) { static_cast<Engine*>(engine)->poll_all(); }, &r.engine(1));
   const auto data = bytes_of(300'000, 6);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
-  if (op != nullptr) r.engine(0).release(op);
+  send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   say(r.engine(0), 1, {7});
   r.turn(20);
   ck_assert_uint_eq(r.engine(1).counters().parked, 1);
@@ -356,14 +340,11 @@ END_TEST
 START_TEST(handler_reads_every_socket_when_more_are_ready_than_one_look_tells) {
   constexpr int kSenders = 150;
   SimRanks r(kSenders + 1);
-  Taker taker;
-  taker.install(r.engine(0), FrameKind::kTransfer);
+  Taker taker(r.engine(0), FrameKind::kTransfer, 0);
   const auto data = bytes_of(100, 1);
   for (int i = 1; i <= kSenders; ++i) r.connect(i, 0);
   for (int i = 1; i <= kSenders; ++i) {
-    SendOp* op = nullptr;
-    ck_assert_int_eq(r.engine(i).send(0, FrameKind::kTransfer, 1, data.data(), data.size(), op), 0);
-    if (op != nullptr) r.engine(i).release(op);
+    send_off(r.engine(i), 0, FrameKind::kTransfer, 1, data);
   }
   r.world.skip(1'000'000);
   {
@@ -377,17 +358,13 @@ END_TEST
 START_TEST(longer_than_the_room_is_cut_and_the_stream_goes_on) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(10);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 10);
   const auto data = bytes_of(100'000, 7);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   say(r.engine(0), 1, {8});
   ck_assert_uint_eq(hear(r, 1, 0)[0], 8);
   ck_assert_uint_eq(taker.arrived, 100'000);
   ck_assert_int_eq(std::memcmp(taker.buffer.data(), data.data(), 10), 0);
-  if (op != nullptr) r.engine(0).release(op);
 }
 END_TEST
 
@@ -396,9 +373,7 @@ START_TEST(abandoned_destination_is_not_written_any_more) {
   f.pipe_max = f.pipe_min = 1'000;
   SimRanks r(2, f);
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.assign(50'000, 0xee);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 50'000, 0xee);
   const auto data = bytes_of(50'000, 8);
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
@@ -422,8 +397,7 @@ START_TEST(pieces_cut_at_every_byte_leave_and_arrive_whole) {
     for (int cut_reads = 0; cut_reads < 2; ++cut_reads) {
       for (std::uint64_t n = 1; n < 280; ++n) {
         SimRanks r(2, SimRanks::no_faults(), [frame](EngineOptions& o) { o.frame_bytes = frame; });
-        PiecesTaker taker(kOtherPieces);
-        taker.install(r.engine(1), FrameKind::kTransfer);
+        PiecesTaker taker(r.engine(1), FrameKind::kTransfer, kOtherPieces);
         r.connect(0, 1);
         int calls = 0;
         (cut_reads != 0 ? r.world.read_limit : r.world.write_limit) = [&](int host, std::uint64_t could) -> std::uint64_t {
@@ -460,8 +434,7 @@ START_TEST(pieces_beyond_what_one_system_call_takes_follow_in_the_next) {
   r.connect(0, 1);
   int calls[2] = {};
   const std::vector<std::size_t> lengths(1'000, 20);
-  PiecesTaker taker(lengths);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  PiecesTaker taker(r.engine(1), FrameKind::kTransfer, lengths);
   const auto data = bytes_of(20'000, 4);
   InPieces from(lengths);
   from.fill(data);
@@ -493,12 +466,10 @@ START_TEST(room_in_pieces_ends_at_every_byte) {
     for (std::uint64_t room = 0; room < 100; ++room) {
       SimRanks r(2, SimRanks::no_faults(), [frame](EngineOptions& o) { o.frame_bytes = frame; });
       r.connect(0, 1);
-      PiecesTaker taker(kSomePieces);
+      PiecesTaker taker(r.engine(1), FrameKind::kTransfer, kSomePieces);
       taker.room = room;
-      taker.install(r.engine(1), FrameKind::kTransfer);
       const auto data = bytes_of(100, 7);
-      SendOp* op = nullptr;
-      r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+      send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
       say(r.engine(0), 1, {8});
       ck_assert_uint_eq(hear(r, 1, 0)[0], 8);
       ck_assert(r.until([&] { return taker.ended == 1; }));
@@ -506,7 +477,6 @@ START_TEST(room_in_pieces_ends_at_every_byte) {
       got.resize(room);
       ck_assert(std::equal(got.begin(), got.end(), data.begin()));
       ck_assert(taker.memory.untouched_but(room));
-      if (op != nullptr) r.engine(0).release(op);
     }
   }
 }
@@ -517,8 +487,7 @@ START_TEST(abandoned_pieces_are_not_written_any_more) {
   f.pipe_max = f.pipe_min = 1'000;
   SimRanks r(2, f);
   r.connect(0, 1);
-  PiecesTaker taker(std::vector<std::size_t>(500, 100));
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  PiecesTaker taker(r.engine(1), FrameKind::kTransfer, std::vector<std::size_t>(500, 100));
   const auto data = bytes_of(50'000, 8);
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
@@ -541,9 +510,7 @@ START_TEST(kept_copy_of_pieces_frees_them_at_once) {
   f.pipe_max = f.pipe_min = 700;
   SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 300; });
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(5'000);
-  taker.install(r.engine(1), FrameKind::kChannel);
+  Taker taker(r.engine(1), FrameKind::kChannel, 5'000);
   {
     InPieces from(std::vector<std::size_t>(50, 100));
     from.fill(bytes_of(5'000, 3));
@@ -578,9 +545,7 @@ START_TEST(every_changed_bit_of_a_header_is_survived) {
   for (unsigned bit = 0; bit < kFrameHeaderBytes * 8; ++bit) {
     SimRanks r;
     r.connect(0, 1);
-    Taker taker;
-    taker.buffer.resize(64);
-    taker.install(r.engine(1), FrameKind::kTransfer);
+    Taker taker(r.engine(1), FrameKind::kTransfer, 64);
     Losses losses;
     losses.install(r.engine(1));
     bool once = true;
@@ -588,9 +553,7 @@ START_TEST(every_changed_bit_of_a_header_is_survived) {
       if (host == 0 && once && b.size() > bit / 8) b[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8), once = false;
     };
     const auto data = bytes_of(64, 1);
-    SendOp* op = nullptr;
-    r.engine(0).send(1, FrameKind::kTransfer, 5, data.data(), data.size(), op);
-    if (op != nullptr) r.engine(0).release(op);
+    send_off(r.engine(0), 1, FrameKind::kTransfer, 5, data);
     say(r.engine(0), 1, bytes_of(30, 2));
     const auto listen = [&] {  // what is in a packet may be nonsense; it must be takeable
       std::uint8_t packet[64];
@@ -718,15 +681,12 @@ END_TEST
 START_TEST(parked_connection_that_breaks_is_not_reported_again_and_again) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(500);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 500);
   taker.verdict = Verdict::kPark;
-  taker.install(r.engine(1), FrameKind::kTransfer);
   Losses losses;
   losses.install(r.engine(1));
   const auto data = bytes_of(500, 6);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 9, data.data(), data.size(), op);
+  send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   r.turn(20);
   ck_assert_uint_eq(r.engine(1).counters().parked, 1);
   r.world.cut(0, 1);
@@ -742,7 +702,6 @@ START_TEST(parked_connection_that_breaks_is_not_reported_again_and_again) {
     r.engine(1).unpark(0);
   }
   ck_assert(r.until([&] { return losses.count == 1; }));  // and when it is read again the loss is seen
-  if (op != nullptr) r.engine(0).release(op);
 }
 END_TEST
 
@@ -799,9 +758,7 @@ START_TEST(kept_copy_frees_the_callers_buffer_at_once) {
   f.pipe_max = f.pipe_min = 700;
   SimRanks r(2, f, [](EngineOptions& o) { o.frame_bytes = 300; });
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(5'000);
-  taker.install(r.engine(1), FrameKind::kChannel);
+  Taker taker(r.engine(1), FrameKind::kChannel, 5'000);
   auto data = bytes_of(5'000, 3);
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op);
@@ -819,8 +776,7 @@ START_TEST(copies_of_what_the_kernel_did_not_take_are_bounded) {
   f.pipe_max = f.pipe_min = 700;
   SimRanks r(2, f, [](EngineOptions& o) { o.send_copy_max = 10'000; });
   r.connect(0, 1);
-  Taker taker;
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 0);
   const auto data = bytes_of(6'000, 3);
   SendOp* a = nullptr;
   SendOp* b = nullptr;
@@ -896,9 +852,7 @@ END_TEST
 START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
   SimRanks r;
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(262'144);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 262'144);
   const auto data = bytes_of(262'144, 2);
   std::uint64_t allowed = 30'000;
   r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
@@ -942,14 +896,10 @@ END_TEST
 START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.handler_budget_bytes = 10'000; });
   r.connect(0, 1);
-  Taker taker;
-  taker.buffer.resize(200'000);
-  taker.install(r.engine(1), FrameKind::kTransfer);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 200'000);
   r.world.read_limit = [](int host, std::uint64_t could) { return host == 1 ? std::min<std::uint64_t>(could, 4'000) : could; };
   const auto data = bytes_of(200'000, 2);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
-  if (op != nullptr) r.engine(0).release(op);
+  send_off(r.engine(0), 1, FrameKind::kTransfer, 1, data);
   r.world.skip(1'000'000);
   int entries = 0;
   bool more_seen = false;

@@ -1,6 +1,7 @@
 // A few engines with their channels over the fake network, without faults unless a test asks for them.
 // Used by engine_test.cpp and channel_test.cpp.
 #pragma once
+#include <cstdint>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -10,6 +11,13 @@
 #include "ch_lite/channel_state.h"
 #include "fake_net.h"
 #include "mplite/engine.h"
+
+// What is sent; each salt has its own.
+inline std::vector<std::uint8_t> bytes_of(std::size_t n, int salt) {
+  std::vector<std::uint8_t> v(n);
+  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
+  return v;
+}
 
 struct SimRanks {
   static sim::Faults no_faults() {
