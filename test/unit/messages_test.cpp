@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -35,6 +36,12 @@ Bytes content(std::size_t size, std::uint64_t which) {
     std::memcpy(&bytes[i], &word, std::min<std::size_t>(8, size - i));
   }
   return bytes;
+}
+
+double own_seconds() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
 // Two ranks. Nothing moves but by step().
@@ -71,7 +78,7 @@ struct Pair {
       options.size = 2;
       options.peers = peers;
       options.listener = listener[i];
-      options.connect_timeout_ns = 5'000'000'000;
+      options.connect_timeout_ns = 60'000'000'000;
       options.frame_bytes = frame_bytes;
       std::memset(options.secret, 5, sizeof options.secret);
       side[i].engine = std::make_unique<Engine>(side[i].net, options);
@@ -88,20 +95,20 @@ struct Pair {
     ck_assert(side[rank].m().service());
   }
 
-  // Both ranks, until `done` or five seconds.
+  // Both ranks, until `done` or five seconds of our own time: on a machine that others keep busy (seen: 286 s for what takes 3) the clock says nothing.
   bool until(const std::function<bool()>& done) {
-    const std::int64_t start = side[0].net.now_ns();
+    const double start = own_seconds();
     while (!done()) {
       step(0);
       step(1);
-      if (side[0].net.now_ns() - start > 5'000'000'000) return false;
+      if (own_seconds() - start > 5) return false;
     }
     return true;
   }
   // For what must not happen.
   void for_a_while() {
-    const std::int64_t start = side[0].net.now_ns();
-    until([&] { return side[0].net.now_ns() - start > 50'000'000; });
+    const double start = own_seconds();
+    until([&] { return own_seconds() - start > 0.05; });
   }
 
   MessageRequest* send(int from, const Bytes& data, std::uint64_t tag, int to = -1) {
@@ -324,9 +331,9 @@ START_TEST(receive_for_a_held_back_message_needs_only_the_handler_from_then_on) 
   ck_assert_uint_eq(p.m(1).unexpected_bytes(), 0);
   Bytes got(sent.size());
   MessageRequest* in = p.receive(1, got, 0, 1);
-  const std::int64_t start = p.side[1].net.now_ns();
+  const double start = own_seconds();
   p.side[1].engine->set_async(true);
-  while (in->outcome == Outcome::kPending && p.side[1].net.now_ns() - start < 5'000'000'000) {
+  while (in->outcome == Outcome::kPending && own_seconds() - start < 5) {
     p.side[1].engine->poll();
     p.step(0);
   }
@@ -393,10 +400,10 @@ START_TEST(handler_holds_small_messages_and_leaves_large_ones_to_ordinary_contex
   p.m(0).release(p.send(0, large, 2));
   Engine& engine = *p.side[1].engine;
   const std::uint64_t none = engine.counters().no_memory_in_handler;
-  const std::int64_t start = p.side[1].net.now_ns();
+  const double start = own_seconds();
   engine.set_async(true);
   MessageInfo info;
-  while (!p.m(1).probe(0, 2, info) && p.side[1].net.now_ns() - start < 5'000'000'000) engine.poll();
+  while (!p.m(1).probe(0, 2, info) && own_seconds() - start < 5) engine.poll();
   engine.set_async(false);
   ck_assert(p.m(1).probe(0, 1, info));
   ck_assert(p.m(1).probe(0, 2, info));  // held back, and visible
@@ -432,9 +439,9 @@ START_TEST(handler_completes_a_claimed_message_and_its_memory_is_freed_later) {
   MessageInfo info;
   ck_assert(p.until([&] { return p.m(1).probe(0, 4, info); }));
   MessageRequest* in = p.receive(1, got, 0, 4);
-  const std::int64_t start = p.side[1].net.now_ns();
+  const double start = own_seconds();
   const std::size_t mapped = mapped_heap();
-  while (in->outcome == Outcome::kPending && p.side[1].net.now_ns() - start < 5'000'000'000) {
+  while (in->outcome == Outcome::kPending && own_seconds() - start < 5) {
     p.step(0);
     p.side[1].engine->set_async(true);
     p.side[1].engine->poll();
