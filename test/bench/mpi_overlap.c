@@ -255,17 +255,6 @@ static double moved_per_iteration(void)
     }
 }
 
-static void print_text(const char *text)
-{
-    for (; *text && *text != '\n'; text++)
-        if (*text == '"' || *text == '\\')
-            printf("\\%c", *text);
-        else if ((unsigned char) *text >= ' ')
-            putchar(*text);
-        else
-            putchar(' ');
-}
-
 static bool one_size(const struct plan *plan)
 {
     const size_t piece = block < bytes ? block : bytes, whole_block = block;

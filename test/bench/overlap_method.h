@@ -7,27 +7,11 @@
 #ifndef OVERLAP_METHOD_H_INCLUDED
 #define OVERLAP_METHOD_H_INCLUDED
 
-#include <math.h>
 #include <sched.h>
 #include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
-
-static inline double clock_us(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return 1e6 * (double) t.tv_sec + 1e-3 * (double) t.tv_nsec;
-}
-static inline double now_us(void)
-{
-    return clock_us(CLOCK_MONOTONIC);
-}
+#include "bench_common.h"
 
 /* --- the computation: steps of the logistic map on 4 KB of cells. It is chaotic, so one wrong bit (a register that a handler lost) changes the sum. */
 enum { KERNEL_CELLS = 512 };
@@ -44,33 +28,6 @@ __attribute__((noinline)) static double kernel_run(uint64_t units)
     for (int i = 0; i < KERNEL_CELLS; i++)
         sum += kernel_cells[i];
     return sum;
-}
-
-/* --- statistics */
-static int ascending(const void *a, const void *b)
-{
-    const double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-/* The values stay in their order. NaN when there are none. */
-static double percentile(const double *values, int count, double percent)
-{
-    if (count < 1)
-        return NAN;
-    double *sorted = malloc((size_t) count * sizeof *sorted);
-    if (!sorted)
-        abort();
-    memcpy(sorted, values, (size_t) count * sizeof *sorted);
-    qsort(sorted, (size_t) count, sizeof *sorted, ascending);
-    const double at = percent / 100.0 * (count - 1);
-    const int low = (int) at;
-    const double result = low + 1 < count ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[low];
-    free(sorted);
-    return result;
-}
-static double median(const double *values, int count)
-{
-    return percentile(values, count, 50.0);
 }
 
 /* --- what the program under test provides */
@@ -117,15 +74,6 @@ static const char *const result_names[] = {
 };
 enum { RESULT_COUNT = sizeof(struct result) / sizeof(double) };
 
-static void print_number(FILE *out, double value)
-{
-    if (isnan(value) || isinf(value))
-        fputs("null", out);
-    else if (value == floor(value) && fabs(value) < 1e15)
-        fprintf(out, "%.0f", value);
-    else
-        fprintf(out, "%.3f", value);
-}
 /* [{"rank":0,"host":"h0",…},…] */
 static inline void print_ranks(FILE *out, const struct result *results, const char (*hosts)[64], int ranks)
 {
@@ -342,39 +290,6 @@ static struct result measure(const struct side *side, const struct plan *plan)
     }
     free(values);
     return result;
-}
-
-/* --- patterns: every byte depends on its place, its sender and its message */
-static inline unsigned char pattern_byte(size_t place, unsigned seed)
-{
-    return (unsigned char) ((place * 131u + (place >> 8) * 7u + seed * 29u + 17u) & 0xff);
-}
-
-/* "64K", "4M", "1000" -> bytes; 0 when it is none. */
-static inline size_t parse_size(const char *text)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (end == text)
-        return 0;
-    switch (*end) {
-        case 'k':
-        case 'K':
-            value <<= 10;
-            end++;
-            break;
-        case 'm':
-        case 'M':
-            value <<= 20;
-            end++;
-            break;
-        case 'g':
-        case 'G':
-            value <<= 30;
-            end++;
-            break;
-    }
-    return *end ? 0 : (size_t) value;
 }
 
 #endif

@@ -1,0 +1,301 @@
+/* The patterns and the method of tcp_bench.c and mpi_bench.c, shared so that they cannot differ in them.
+ * A point is a pattern at a size: after a warm-up that also calibrates, BATCHES batches of equal length, a barrier before each; `us` is the median batch,
+ * per unit (see patterns[]). Rank 0 prints one JSON object per line. Run by scripts/compare; docs/compare.md tells the rest. */
+#ifndef BENCH_METHOD_H_INCLUDED
+#define BENCH_METHOD_H_INCLUDED
+
+#include <getopt.h>
+#include <signal.h>
+#include <stdbool.h>
+#include "bench_common.h"
+
+enum pattern { PINGPONG, STREAM, BIDIRECTIONAL, RATE, MANY_TO_ONE, HALO, RING, PAIRS, PATTERNS };
+static const char *const pattern_names[] = { "pingpong", "stream", "bidirectional", "rate", "many_to_one", "halo", "ring", "pairs" };
+
+enum { BATCHES = 11, WINDOW = 64, WINDOW_BYTES = 16 << 20, SINK_BYTES = 64 << 20, SINK_MESSAGES = 10000, SINK_LEAST = 200, FACES = 4, FACE_STRIDE = 16 };
+
+/* What a way of sending provides. All calls block; a failed one ends the program. */
+struct transport {
+    int rank, ranks;
+    void (*send)(int to, const void *buffer, size_t bytes);
+    void (*receive)(int from, void *buffer, size_t bytes);
+    /* `count` messages under way at a time, one behind the other in memory */
+    void (*burst_out)(int to, const char *buffer, size_t bytes, int count);
+    void (*burst_in)(int from, char *buffer, size_t bytes, int count);
+    void (*burst_both)(int other, const char *out, char *in, size_t bytes, int count);
+    /* rank 0 takes `each` messages from every other rank as they come; counts[rank]: how many had come when the first rank's were all there */
+    void (*sink)(char *buffer, size_t bytes, long each, long *counts);
+    /* faces of a torus of all ranks with its four neighbours: north and south `bytes` in one piece, west and east doubles FACE_STRIDE apart; NULL: not offered */
+    void (*halo)(const char *out, char *in, size_t bytes);
+    void (*barrier)(void);
+    void (*from_root)(void *value, size_t bytes);
+    double (*max)(double);
+};
+
+/* --- one point */
+static char *out_memory, *in_memory;
+static size_t memory_bytes;
+
+static int window_of(enum pattern pattern, size_t bytes)
+{
+    if (pattern != STREAM && pattern != BIDIRECTIONAL && pattern != RATE)
+        return 1;
+    const size_t fit = WINDOW_BYTES / bytes;
+    return fit < 2 ? 2 : fit > WINDOW ? WINDOW : (int) fit;
+}
+
+static size_t room_of(enum pattern pattern, size_t bytes)
+{
+    if (pattern == HALO)
+        return 2 * bytes + 2 * bytes * FACE_STRIDE;
+    return bytes * (size_t) window_of(pattern, bytes);
+}
+
+/* `count` units of work, all ranks at a time; complete at rank 0 when it returns there. */
+static void work(const struct transport *t, enum pattern pattern, size_t bytes, int count, double *unfair)
+{
+    char *const out = out_memory, *const in = in_memory;
+    const int partner = t->rank ^ 1, left = (t->rank + t->ranks - 1) % t->ranks, right = (t->rank + 1) % t->ranks;
+    const int window = window_of(pattern, bytes);
+    char done = 0;
+    switch (pattern) {
+        case PINGPONG:
+        case PAIRS:
+            for (int i = 0; i < count; i++)
+                if (t->rank % 2 == 0) {
+                    t->send(partner, out, bytes);
+                    t->receive(partner, in, bytes);
+                } else {
+                    t->receive(partner, in, bytes);
+                    t->send(partner, out, bytes);
+                }
+            if (pattern == PAIRS)
+                t->barrier();
+            break;
+        case STREAM:
+        case RATE:
+            if (t->rank == 0) {
+                for (int i = 0; i < count; i++)
+                    t->burst_out(1, out, bytes, window);
+                t->receive(1, &done, 1);
+            } else {
+                for (int i = 0; i < count; i++)
+                    t->burst_in(0, in, bytes, window);
+                t->send(0, &done, 1);
+            }
+            break;
+        case BIDIRECTIONAL:
+            for (int i = 0; i < count; i++)
+                t->burst_both(partner, out, in, bytes, window);
+            break;
+        case MANY_TO_ONE: {
+            long *const counts = calloc((size_t) t->ranks, sizeof *counts), most = 0, least = 0;
+            if (!counts)
+                abort();
+            if (t->rank == 0)
+                t->sink(in, bytes, count, counts);
+            else
+                for (int left_over = count; left_over > 0; left_over -= WINDOW)
+                    t->burst_out(0, out, bytes, left_over < WINDOW ? left_over : WINDOW);
+            for (int i = 1; i < t->ranks; i++) {
+                most = i == 1 || counts[i] > most ? counts[i] : most;
+                least = i == 1 || counts[i] < least ? counts[i] : least;
+            }
+            *unfair = (double) most / (double) (least > 0 ? least : 1);
+            free(counts);
+            break;
+        }
+        case HALO:
+            for (int i = 0; i < count; i++)
+                t->halo(out, in, bytes);
+            t->barrier();
+            break;
+        case RING:
+            for (int i = 0; i < count; i++)
+                if (t->rank == 0) {
+                    t->send(right, out, bytes);
+                    t->receive(left, in, bytes);
+                } else {
+                    t->receive(left, in, bytes);
+                    t->send(right, out, bytes);
+                }
+            break;
+        case PATTERNS:
+            break;
+    }
+}
+
+/* Messages of all ranks in a unit of work, and how many of them `us` is divided by: it is half a round trip, a message, a pair of messages, an exchange. */
+static double messages_of(const struct transport *t, enum pattern pattern, size_t bytes)
+{
+    switch (pattern) {
+        case PINGPONG:
+            return 2;
+        case BIDIRECTIONAL:
+            return 2 * window_of(pattern, bytes);
+        case MANY_TO_ONE:
+            return t->ranks - 1;
+        case HALO:
+            return (double) FACES * t->ranks;
+        case RING:
+        case PAIRS:
+            return t->ranks;
+        default:
+            return window_of(pattern, bytes);
+    }
+}
+static double divisor_of(const struct transport *t, enum pattern pattern, size_t bytes)
+{
+    return pattern == HALO ? 1.0 : pattern == BIDIRECTIONAL ? window_of(pattern, bytes) : messages_of(t, pattern, bytes);
+}
+
+/* All that is sent has the same content, so a receiver knows it. */
+static bool right_data(const struct transport *t, enum pattern pattern, size_t bytes, unsigned seed)
+{
+    if ((pattern == STREAM || pattern == RATE) && t->rank == 0)
+        return true;
+    if (pattern == MANY_TO_ONE && t->rank != 0)
+        return true;
+    for (size_t i = 0; i < room_of(pattern, bytes); i++) {
+        const bool hole = pattern == HALO && i >= 2 * bytes && (i - 2 * bytes) / sizeof(double) % FACE_STRIDE != 0;
+        if ((unsigned char) in_memory[i] != (hole ? 0 : pattern_byte(i, seed)))
+            return false;
+    }
+    return true;
+}
+
+static void one_point(const struct transport *t, enum pattern pattern, size_t bytes, double seconds)
+{
+    const size_t room = room_of(pattern, bytes);
+    const long most = pattern == MANY_TO_ONE ? (long) (SINK_BYTES / bytes / (size_t) t->ranks) : 100000000;
+    const long limit = pattern == MANY_TO_ONE && most > SINK_MESSAGES ? SINK_MESSAGES : most < 1 ? 1 : most;
+    double times[BATCHES], unfairness[BATCHES], units = 0.0, unfair = 0.0, took;
+    static unsigned seed;
+    int count = 1, next = 1;
+    if (room > memory_bytes) {
+        free(out_memory);
+        free(in_memory);
+        if (posix_memalign((void **) &out_memory, 4096, room) || posix_memalign((void **) &in_memory, 4096, room))
+            abort();
+        memory_bytes = room;
+    }
+    seed++;
+    for (size_t i = 0; i < room; i++)
+        out_memory[i] = (char) pattern_byte(i, seed);
+    memset(in_memory, 0, room);
+    t->barrier();
+    work(t, pattern, bytes, 1, &unfair);
+    units++;
+    const bool right = t->max(right_data(t, pattern, bytes, seed) ? 0.0 : 1.0) == 0.0;
+    /* connections, windows and buffers grow to their size while the count grows to that of a batch */
+    for (;;) {
+        t->barrier();
+        const double start = now_us();
+        work(t, pattern, bytes, count, &unfair);
+        took = now_us() - start;
+        units += count;
+        const double want = 1e6 * seconds / BATCHES * count / (took > 0.01 ? took : 0.01);
+        next = want >= (double) limit ? (int) limit : want < 1.0 ? 1 : (int) want;
+        if (next > 20 * count && count < 1000000)
+            next = 20 * count;
+        if (pattern == MANY_TO_ONE && next < SINK_LEAST)    /* a handful would tell nothing of fairness */
+            next = limit < SINK_LEAST ? (int) limit : SINK_LEAST;
+        bool last = next <= 2 * count;
+        t->from_root(&next, sizeof next);
+        t->from_root(&last, sizeof last);
+        count = next;
+        if (last)
+            break;
+    }
+    for (int batch = 0; batch < BATCHES; batch++) {
+        t->barrier();
+        const double start = now_us();
+        work(t, pattern, bytes, count, &unfair);
+        times[batch] = (now_us() - start) / count / divisor_of(t, pattern, bytes);
+        unfairness[batch] = unfair;
+        units += count;
+    }
+    if (t->rank == 0) {
+        printf("{\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%d,\"us\":", pattern_names[pattern], bytes, t->ranks, count * BATCHES);
+        printf("%.4f,\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":", median(times, BATCHES), percentile(times, BATCHES, 0.0), percentile(times, BATCHES, 100.0));
+        print_number(stdout, pattern == MANY_TO_ONE ? median(unfairness, BATCHES) : NAN);
+        printf(",\"payload\":%.0f,\"verified\":%s}\n", units * messages_of(t, pattern, bytes) * (double) bytes, right ? "true" : "false");
+        fflush(stdout);
+    }
+}
+
+/* --- the program around it */
+struct plan {
+    enum pattern pattern;
+    char *sizes;
+    double seconds;                       /* per size */
+    int limit;                            /* of the program, in seconds */
+};
+
+/* Never a hang: the program is killed after `seconds`, by a timer of its own that no library knows. */
+static void end_after(int seconds)
+{
+    struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+    const struct itimerspec when = { .it_value.tv_sec = seconds };
+    timer_t timer;
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
+        perror("timer");
+}
+
+/* Takes --pattern, --sizes, --seconds, --limit, and passes others to `more`; false: not understood. */
+static bool parse_plan(struct plan *plan, int argc, char **argv, bool (*more)(const char *name, const char *value))
+{
+    *plan = (struct plan) { .pattern = PATTERNS, .seconds = 0.2, .limit = 600 };
+    for (int i = 1; i < argc; i++) {
+        const char *const name = argv[i];
+        char *const value = i + 1 < argc ? argv[++i] : NULL;
+        if (!value)
+            return false;
+        if (strcmp(name, "--pattern") == 0) {
+            for (plan->pattern = 0; plan->pattern < PATTERNS && strcmp(value, pattern_names[plan->pattern]) != 0; plan->pattern++)
+                continue;
+        } else if (strcmp(name, "--sizes") == 0) {
+            plan->sizes = value;
+        } else if (strcmp(name, "--seconds") == 0) {
+            plan->seconds = atof(value);
+        } else if (strcmp(name, "--limit") == 0) {
+            plan->limit = atoi(value);
+        } else if (!more || !more(name, value)) {
+            return false;
+        }
+    }
+    return plan->pattern < PATTERNS && plan->sizes && plan->seconds > 0.0 && plan->limit > 0;
+}
+
+/* What keeps a plan from being run by so many ranks, or NULL. */
+static const char *obstacle(const struct transport *t, const struct plan *plan)
+{
+    switch (plan->pattern) {
+        case HALO:
+            return t->halo ? NULL : "halo is for MPI";
+        case PAIRS:
+            return t->ranks % 2 == 0 ? NULL : "pairs wants an even number of ranks";
+        case RING:
+        case MANY_TO_ONE:
+            return t->ranks >= 2 ? NULL : "two ranks at least are needed";
+        default:
+            return t->ranks == 2 ? NULL : "this pattern wants two ranks";
+    }
+}
+
+static bool run_plan(const struct transport *t, struct plan *plan)
+{
+    for (char *size = strtok(plan->sizes, ","); size; size = strtok(NULL, ",")) {
+        const size_t bytes = parse_size(size);
+        if (bytes < 1 || (plan->pattern == HALO && bytes % sizeof(double) != 0)) {
+            fprintf(stderr, "no size for this pattern: %s\n", size);
+            return false;
+        }
+        one_point(t, plan->pattern, bytes, plan->seconds);
+    }
+    free(out_memory);
+    free(in_memory);
+    return true;
+}
+
+#endif
