@@ -440,10 +440,13 @@ def in_lab(script, orders, hosts, rate, pin="auto", mtu=None):
             return json.load(text)
 
 
+def end_by_exit():
+    """A process that is told to end (SIGTERM) takes its test hosts and scratch directories with it; a lab ends its command so."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+
+
 def answer_orders(path, work):
     """The part that runs in a lab: orders in a file, what work(orders) returns to another."""
-    # the lab ends its command by SIGTERM
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with open(path, encoding="utf-8") as text:
         orders = json.load(text)
     answer = work(orders)
