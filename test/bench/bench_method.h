@@ -164,13 +164,14 @@ static bool right_data(const struct transport *t, enum pattern pattern, size_t b
     return true;
 }
 
-static void one_point(const struct transport *t, enum pattern pattern, size_t bytes, double seconds)
+static void one_point(const struct transport *t, enum pattern pattern, size_t bytes, double seconds, bool shown)
 {
     const size_t room = room_of(pattern, bytes);
     const long most = pattern == MANY_TO_ONE ? (long) (SINK_BYTES / bytes / (size_t) t->ranks) : 100000000;
     const long limit = pattern == MANY_TO_ONE && most > SINK_MESSAGES ? SINK_MESSAGES : most < 1 ? 1 : most;
     double times[BATCHES], unfairness[BATCHES], units = 0.0, unfair = 0.0, took;
     static unsigned seed;
+    static double payload;                /* since the last line that was printed */
     int count = 1, next = 1;
     if (room > memory_bytes) {
         free(out_memory);
@@ -221,12 +222,14 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
         enough = batches == BATCHES || (batches >= BATCHES_LEAST && now_us() - begun > PATIENCE * 1e6 * seconds);
         t->from_root(&enough, sizeof enough);
     }
-    if (t->rank == 0) {
+    payload += units * messages_of(t, pattern, bytes) * (double) bytes;
+    if (t->rank == 0 && shown) {
         printf("{\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%d,\"us\":", pattern_names[pattern], bytes, t->ranks, count * batches);
         printf("%.4f,\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":", median(times, batches), percentile(times, batches, 0.0), percentile(times, batches, 100.0));
         print_number(stdout, pattern == MANY_TO_ONE ? median(unfairness, batches) : NAN);
-        printf(",\"payload\":%.0f,\"verified\":%s}\n", units * messages_of(t, pattern, bytes) * (double) bytes, right ? "true" : "false");
+        printf(",\"payload\":%.0f,\"verified\":%s}\n", payload, right ? "true" : "false");
         fflush(stdout);
+        payload = 0.0;
     }
 }
 
@@ -291,13 +294,18 @@ static const char *obstacle(const struct transport *t, const struct plan *plan)
 
 static bool run_plan(const struct transport *t, struct plan *plan)
 {
+    bool first = true;
     for (char *size = strtok(plan->sizes, ","); size; size = strtok(NULL, ",")) {
         const size_t bytes = parse_size(size);
         if (bytes < 1 || (plan->pattern == HALO && bytes % sizeof(double) != 0)) {
             fprintf(stderr, "no size for this pattern: %s\n", size);
             return false;
         }
-        one_point(t, plan->pattern, bytes, plan->seconds);
+        /* the first size of all also pays for clocks and caches that have to warm up */
+        if (first)
+            one_point(t, plan->pattern, bytes, 0.5 * plan->seconds, false);
+        first = false;
+        one_point(t, plan->pattern, bytes, plan->seconds, true);
     }
     free(out_memory);
     free(in_memory);
