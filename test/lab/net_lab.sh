@@ -18,6 +18,20 @@ for host in (\"h0\", \"10.77.0.1\", \"fd77::1\"):
 "' >"$out" 2>&1
 [ "$(grep -c '^reached' "$out")" = 3 ]
 result $? "hosts reach each other by name, IPv4 and IPv6" "$out"
+# shellcheck disable=SC2016
+"$net_lab" --hosts 2 --direct --mtu 9000 exec sh -c 'echo "port ${LAB_PORT_0-none}"; "$LAB_ENTER" 1 ip link show eth0; "$LAB_ENTER" 1 python3 -c "
+import socket
+for host in (\"h0\", \"fd77::1\"):
+    try:
+        socket.create_connection((host, 9), 5)
+    except ConnectionRefusedError:
+        print(\"reached\", host)
+"' >"$out" 2>&1
+[ "$(grep -c '^reached' "$out")" = 2 ] && grep -q 'mtu 9000' "$out" && grep -q '^port none' "$out"
+result $? "two hosts on one cable, with the MTU that was asked for" "$out"
+"$net_lab" --hosts 3 --direct exec true >"$out" 2>&1
+[ $? = 1 ] && grep -q "direct is for two hosts" "$out"
+result $? "three hosts on one cable are refused" "$out"
 "$net_lab" --hosts 1 exec sh -c 'exit 7' >"$out" 2>&1
 [ $? = 7 ]
 result $? "the exit code is the program's" "$out"
