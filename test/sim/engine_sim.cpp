@@ -825,7 +825,7 @@ void Sim::drain() {
   }
   // As long as bytes move it may take its time: some pipes are narrow.
   int still = 0, quiet_turns = 0;
-  const int limit = 60'000;
+  const int limit = 100'000;  // a waiting engine looks for silent peers every 16 x 4096 polls
   std::uint64_t moved = 0;
   for (int turns = 0; still < limit; ++turns, ++still) {
     std::uint64_t now_moved = 0;
