@@ -8,6 +8,7 @@ using ch_lite::Device;
 using ch_lite::device_current;
 using ch_lite::host_settings;
 using ch_lite::MatchKey;
+using ch_lite::Pace;
 using mplite::Memory;
 
 lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0};
@@ -162,9 +163,14 @@ int lite_progress(void) {
   lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
   came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
+  Pace& pace = device.pace();
+  if (!pace.look(lite_hot.polls_since_exit, before, device.is_outstanding()) && device.completions() == 0 && device.active_messages() == 0) return 0;
   {
     mplite::Hold hold(mplite::channel_gate());
+    const bool everywhere = pace.seldom() && device.options().hooks.look_everywhere != nullptr;
+    if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, true);
     device.progress();
+    if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, false);
   }
   device.deliver_active_messages();
   const bool empty = device.completions() == 0 && device.events() == before;

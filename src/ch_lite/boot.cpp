@@ -31,6 +31,7 @@ struct Boot : Process {
   bool thread_multiple = false;
   int told_peer = -1;  // the lost peer that was told of last
   // waiting
+  unsigned wait_seen = 0;
   std::uint64_t news_seen = 0;
   std::int64_t news_ns = 0;
   std::uint64_t host_activity_seen = 0;
@@ -74,19 +75,22 @@ void report(void*, int code, int peer, int error, const char* what) {
   if (code == LITE_ERR_PEER_LOST && peer >= 0) tell_of_lost_peer(peer);
 }
 
+void look_everywhere(void*, bool on) { g_boot->engine->set_exhaustive(on); }
 void came_back(void*) { g_boot->controller.came_back(); }
 
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
 void idle(void*, std::uint32_t) {
   Boot& b = *g_boot;
   if (b.controller.in_helper()) return;
-  if (lite_hot.polls_since_exit == 2) b.controller.note_wait();
+  const bool new_wait = b.device->pace().waits() != b.wait_seen;
+  b.wait_seen = b.device->pace().waits();
+  if (new_wait) b.controller.note_wait();
   b.controller.enter_wait();
   const Counters& counters = b.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
   const std::int64_t now = b.net.now_ns();
   // A new wait of the host is news too: its first polls are cheap and quick.
-  if (news != b.news_seen || lite_hot.polls_since_exit <= 2) {
+  if (news != b.news_seen || new_wait) {
     b.news_seen = news;
     b.news_ns = now;
     return;
@@ -194,6 +198,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   device.hooks.came_back = came_back;
   device.hooks.report = report;
   device.hooks.give_up = give_up;
+  device.hooks.look_everywhere = look_everywhere;
   b->device = new (std::nothrow) Device(device);
   if (b->device == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the device");
   device_bind(b->device);
@@ -214,6 +219,13 @@ void lite_set_thread_multiple(int on) {
   if (g_boot == nullptr || g_boot->device == nullptr) return;
   g_boot->thread_multiple = on != 0;
   g_boot->controller.set_always(on != 0);
+}
+
+void lite_set_shared_memory(int on) {
+  Boot* b = g_boot;
+  if (b == nullptr || b->device == nullptr) return;
+  b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0);
+  b->device->pace().set_on(on != 0);
 }
 
 void lite_finalize_quiesce(void) {

@@ -70,6 +70,10 @@ int lite_init_world(int rank, int size, const void *table, int local_ranks, int 
 /* Call when MPI_THREAD_MULTIPLE is learned later than init_world; idempotent. */
 void lite_set_thread_multiple(int on);
 
+/* Whether messages reach the host by a way that no socket tells of (shared memory), so that it polls that and lite_progress in turn. Then a wait does not sleep (unless LITE_SPIN_US asks for it, and then never long),
+ * and while the host's waits end without the device, most calls of lite_progress cost a few instructions and no system call. After lite_init_world. */
+void lite_set_shared_memory(int on);
+
 /* First half of the end: blocks until everything queued has been taken by the kernel, or its peer is lost. The host then runs its own barrier. */
 int lite_finalize_flush(void);
 /* Second half: an EOF from a peer is now ordinary (call it after lite_finalize_flush and before the host's barrier). */

@@ -185,9 +185,9 @@ void Device::settle_slow() {
       }
     }
   }
-  if (told_outstanding_ != outstanding()) {
-    told_outstanding_ = outstanding();
-    MPID_ChannelSetOutstanding(told_outstanding_);
+  if (const bool now = outstanding(); now != is_outstanding()) {
+    told_outstanding_.store(now, std::memory_order_relaxed);
+    MPID_ChannelSetOutstanding(now ? 1 : 0);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "channel.h"
 #include "credits.h"
 #include "matcher.h"
+#include "pace.h"
 #include "packet.h"
 #include "protocol.h"
 #include "request.h"
@@ -32,6 +33,8 @@ struct DeviceHooks {
   void (*report)(void* arg, int code, int peer, int error, const char* what) = nullptr;
   // The peer broke the protocol: drop its connection (the channel's lost callback follows). Signal-safe.
   void (*give_up)(void* arg, int peer, int error) = nullptr;
+  // Whether polls look at every socket at once: the next look is far away. Ordinary context, gate held.
+  void (*look_everywhere)(void* arg, bool on) = nullptr;
   void* arg = nullptr;
 };
 
@@ -185,6 +188,12 @@ class Device {
   std::uint64_t events() const { return events_.load(std::memory_order_relaxed); }
   std::uint32_t note_poll(bool empty) { return empty_polls_ = empty ? empty_polls_ + 1 : 0; }
 
+  // As the engine was told last.
+  bool is_outstanding() const MPLITE_SIGNAL_SAFE { return told_outstanding_.load(std::memory_order_relaxed); }
+
+  // Calls of lite_progress only.
+  Pace& pace() { return pace_; }
+
   const DeviceOptions& options() const { return options_; }
   // For tests and reports.
   const Blocks& blocks() const { return blocks_; }
@@ -205,7 +214,7 @@ class Device {
   }
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
-  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || told_outstanding_ != outstanding()) settle_slow(); }
+  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || is_outstanding() != outstanding()) settle_slow(); }
   // Whether anything should move while the application computes: pending requests, what the host counts as sent but the kernel has not taken yet,
   // and exposed memory, which peers may access at any time.
   bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || regions_.used_count() > 0 || MPID_ChannelQueued() > 0; }
@@ -354,7 +363,8 @@ class Device {
   std::uint32_t empty_polls_ = 0;
   int lost_peers_ = 0;
   int depth_ = 0;
-  bool told_outstanding_ = false;
+  std::atomic<bool> told_outstanding_{false};
+  Pace pace_;
   bool progressing_ = false;
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool delivering_ = false;

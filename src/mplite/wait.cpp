@@ -18,7 +18,7 @@ constexpr std::int64_t kSleepAfterNs = 200 * kMicro;
 constexpr std::int64_t kPollOnlyNs = 20 * kMicro;
 
 // A socket ends a sleep at once, so without shared memory the limit only bounds how late a deadline is noticed. With it, a message in shared memory waits
-// for the end of the sleep.
+// for the end of the sleep, and a long one has many pieces that each wait: so nobody sleeps there unless told to by the knob.
 constexpr std::int64_t kSleepMaxNs = 100'000 * kMicro;
 constexpr std::int64_t kSleepMaxSharedNs = 1000 * kMicro;
 constexpr std::int64_t kSleepMinNs = 50 * kMicro;
@@ -31,7 +31,7 @@ WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool s
   const std::int64_t per_core = (static_cast<std::int64_t>(ranks) + cores - 1) / cores;
   WaitPolicy policy;
   policy.yield_after_ns = ranks <= cores ? kPollOnlyNs : 0;
-  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : kSleepAfterNs * per_core;
+  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : shared_memory ? -1 : kSleepAfterNs * per_core;
   policy.sleep_max_ns = shared_memory ? kSleepMaxSharedNs : kSleepMaxNs;
   return policy;
 }

@@ -19,7 +19,7 @@ struct WaitStep {
 };
 
 // `cores`: allowed to this process; `ranks`: on this host, oneself included; `spin_ns`: as Knobs::spin_ns; `shared_memory`: news may come by a way that
-// no socket announces (the host's shared memory), so sleeps stay short.
+// no socket announces (the host's shared memory), so there are none, or short ones if `spin_ns` asks for them.
 WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool shared_memory);
 
 // `waited_ns`: since the last news.

@@ -53,8 +53,10 @@ START_TEST(sleep_begins_at_the_limit_and_grows_to_the_maximum) {
 }
 END_TEST
 
-START_TEST(sleep_stays_short_when_shared_memory_brings_news) {
-  const WaitPolicy policy = choose_wait_policy(2, 2, kSpinAuto, true);
+START_TEST(sleep_is_asked_for_and_short_when_shared_memory_brings_news) {
+  ck_assert_int_eq(decide(choose_wait_policy(2, 8, kSpinAuto, true), INT64_MAX).kind, WaitStep::kYield);
+  const WaitPolicy policy = choose_wait_policy(2, 2, 200 * kUs, true);
+  ck_assert_int_eq(decide(policy, 200 * kUs).kind, WaitStep::kSleep);
   ck_assert_int_eq(decide(policy, 60'000'000 * kUs).timeout_ns, 1000 * kUs);
 }
 END_TEST
@@ -77,6 +79,6 @@ END_TEST
 int main() {
   return run_tests("wait", {time_before_sleep_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
                             core_is_given_away_from_the_first_poll_when_ranks_share_it, core_of_its_own_is_polled_on_for_a_moment,
-                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleep_stays_short_when_shared_memory_brings_news, spin_forever_never_sleeps,
+                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleep_is_asked_for_and_short_when_shared_memory_brings_news, spin_forever_never_sleeps,
                             spin_zero_sleeps_at_once_even_with_spare_cores});
 }
