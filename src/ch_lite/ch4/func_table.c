@@ -128,6 +128,30 @@ BY_NAME(int, rma_target_cmpl_hook,
 BY_NAME(int, rma_target_local_cmpl_hook,
         (int rank, MPIR_Win * win),
         (rank, win))
+BY_NAME(int, mpi_put,
+        (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
+         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr),
+        (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+         target_datatype, win, addr, winattr))
+BY_NAME(int, mpi_get,
+        (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
+         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr),
+        (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+         target_datatype, win, addr, winattr))
+BY_NAME(int, mpi_rput,
+        (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
+         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr, MPIR_Request ** request),
+        (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+         target_datatype, win, addr, winattr, request))
+BY_NAME(int, mpi_rget,
+        (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
+         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr, MPIR_Request ** request),
+        (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
+         target_datatype, win, addr, winattr, request))
 /* *INDENT-ON* */
 
 MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {

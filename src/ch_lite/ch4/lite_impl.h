@@ -17,10 +17,6 @@
 #error "this glue is for MPICH 4.0.x"
 #endif
 
-#ifndef MPIDI_CH4_DIRECT_NETMOD
-#error "ch4:lite cannot share any-source receives with a shared memory module: configure --without-ch4-shmmods"
-#endif
-
 #define MPIDI_LITE_REQUEST(req) ((req)->dev.ch4.netmod.lite)
 #define MPIDI_LITE_AV(av)       ((av)->netmod.lite)
 #define MPIDI_LITE_WIN(win)     ((win)->dev.netmod.lite)
@@ -66,6 +62,19 @@ int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int
 
 /* Finishes a matched receive: unpacks a bounce buffer, fills the MPI status, lets go of buffer and datatype. Does not complete `rreq`. */
 void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status);
+
+/* Completes the request in shared memory of an any-source receive that was matched here: between MPIDI_LITE_recv_done and completion. VCI lock held. */
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+void MPIDI_LITE_settle_partner(MPIR_Request * rreq);
+/* The same for one that found its message when it was posted: the host would complete the partner itself, but leave it a pointer to our request, which
+ * MPI_Cancel would follow. So it is completed by the next progress: MPIDI_LITE_complete_now, true if there was any. */
+void MPIDI_LITE_complete_later(MPIR_Request * rreq);
+bool MPIDI_LITE_complete_now(void);
+#else
+#define MPIDI_LITE_settle_partner(rreq) do { } while (0)
+#define MPIDI_LITE_complete_later(rreq) do { } while (0)
+#define MPIDI_LITE_complete_now() false
+#endif
 
 /* Finishes a send: frees the packed copy. Does not complete `sreq`. */
 void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status);
@@ -150,6 +159,13 @@ int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buff
 /* Completes everything that the device has finished. VCI lock held. Errors of native operations go to their requests; the returned MPI
  * error is that of an active message, a put or a get, which have none. */
 int MPIDI_LITE_drain_completions(void);
+
+/* A new device knows nothing of shared memory yet. */
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+void MPIDI_LITE_forget_shared_memory(void);
+#else
+#define MPIDI_LITE_forget_shared_memory() do { } while (0)
+#endif
 
 /* ---- the table's entries; contracts are those of src/mpid/ch4/ch4_api.txt ---- */
 

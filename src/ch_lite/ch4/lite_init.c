@@ -112,6 +112,7 @@ int MPIDI_LITE_init_world(void)
         goto fn_fail;
     }
     started = STARTED_WORLD;
+    MPIDI_LITE_forget_shared_memory();
 
   fn_exit:
     MPL_free(table);

@@ -51,7 +51,7 @@ typedef struct {
     int in_pieces;              /* or, if set, bounce is the list of its pieces there (see lite_pieces.c) */
     MPI_Datatype datatype;      /* receive with a bounce buffer or list: as what it is unpacked */
     MPI_Aint count;             /* (we hold a reference to the datatype), */
-    void *buffer;               /* and where to */
+    void *buffer;               /* and where to; or a link (MPIDI_LITE_complete_later) */
     struct MPIDI_LITE_target *target;   /* request-based put or get only */
 } MPIDI_LITE_request_t;
 

@@ -63,15 +63,41 @@ int MPIDI_LITE_drain_completions(void)
                 mpi_errno = rma_errno;
         } else {
             MPIR_Request *req = cookie;
-            if (is_send)
+            if (is_send) {
                 MPIDI_LITE_send_done(req, &status);
-            else
+            } else {
                 MPIDI_LITE_recv_done(req, &status);
+                MPIDI_LITE_settle_partner(req);
+            }
             MPIDIU_request_complete(req);
         }
     }
     return mpi_errno;
 }
+
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+/* Whether the host waits for shared memory between our polls: with other ranks on the node it may any time; alone there, it talks to itself that way, in pieces
+ * that each take a turn of its progress. */
+static bool told_shared_memory = false;
+
+static void note_shared_memory(void)
+{
+    const bool now = MPIR_Process.local_size > 1 ||
+        MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL ||
+        (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL &&
+         MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[0] != NULL);
+
+    if (unlikely(now != told_shared_memory))
+        lite_set_shared_memory(told_shared_memory = now);
+}
+
+void MPIDI_LITE_forget_shared_memory(void)
+{
+    told_shared_memory = false;
+}
+#else
+#define note_shared_memory() do { } while (0)
+#endif
 
 /* Called with the VCI lock held. `blocking` is never set by this host; how to wait is the device's matter, which counts the polls
  * between two exits from MPI. */
@@ -81,7 +107,13 @@ int MPIDI_LITE_progress(int vci, int blocking)
 
     MPIR_FUNC_ENTER;
 
-    if (vci == MPIDI_LITE_VCI) {
+#ifdef MPIDI_LITE_NO_POLLING
+    /* the reference of test/bench/shared_memory */
+    if (MPIR_Process.local_size == MPIR_Process.size)
+        return MPI_SUCCESS;
+#endif
+    if (vci == MPIDI_LITE_VCI && !MPIDI_LITE_complete_now()) {
+        note_shared_memory();
         const int waiting = lite_progress();
         if (waiting != 0) {
             mpi_errno = MPIDI_LITE_drain_completions();

@@ -109,8 +109,8 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     int code;
 
     MPIR_FUNC_ENTER;
-    MPIR_Assert(partner == NULL);       /* shared memory modules are refused by configure */
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    /* the host holds the lock already when it posts the second half of an any-source receive */
+    MPID_THREAD_CS_ENTER_REC_VCI(MPIDI_VCI(MPIDI_LITE_VCI).lock);
 
     const int peer = MPIDI_LITE_peer(av);
     const lite_envelope envelope = MPIDI_LITE_recv_envelope(rank, tag, comm, context_offset);
@@ -119,6 +119,8 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         rreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, MPIDI_LITE_VCI, 1);
         MPIR_ERR_CHKANDSTMT(rreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
+    /* before it can be drained */
+    MPIDI_REQUEST_SET_LOCAL(rreq, 0, partner);
 
     mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
@@ -149,7 +151,10 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         MPIDI_LITE_REQUEST(rreq).request = lite;
     } else {
         MPIDI_LITE_recv_done(rreq, &status);
-        MPIR_cc_set(&rreq->cc, 0);
+        if (likely(partner == NULL))
+            MPIR_cc_set(&rreq->cc, 0);
+        else
+            MPIDI_LITE_complete_later(rreq);
     }
     *request = rreq;
 
@@ -211,18 +216,74 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
     goto fn_exit;
 }
 
-/* The caller holds the VCI lock (MPIDI_cancel_recv_safe). */
+/* ---- any-source receives beside shared memory ----
+ *
+ * The host posts such a receive twice, first in shared memory, then here, each request the other's partner; the user has the one in shared memory. Who takes it is
+ * decided by the device, in its gate: a match here, in the handler as well, is final, and shared memory asks by lite_cancel_recv before it takes a message. So the
+ * handler needs nothing of the host's: until the completion is drained, the partner may stand in the host's queue, where it can match nothing.
+ * The host's marks, all under its lock: a partner with the cancel bit is out of the host's queue (MPIDI_anysrc_try_cancel_partner). */
+
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+void MPIDI_LITE_settle_partner(MPIR_Request * rreq)
+{
+    int is_cancelled;
+
+    if (likely(MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) == NULL))
+        return;
+    MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
+    MPIR_Assert(is_cancelled);
+    /* The user's reference to ours goes with the partner, unless MPI_Cancel, which came after the match, has dropped it. */
+    if (MPIR_Object_get_ref(rreq) == 1)
+        MPIR_Request_add_ref(rreq);
+    MPIDI_anysrc_free_partner(rreq);
+}
+#endif
+
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+static MPIR_Request *complete_later = NULL;     /* chained by their field `buffer` */
+
+void MPIDI_LITE_complete_later(MPIR_Request * rreq)
+{
+    MPIR_Request_add_ref(rreq); /* ours, until it completes */
+    MPIDI_LITE_REQUEST(rreq).buffer = complete_later;
+    complete_later = rreq;
+}
+
+bool MPIDI_LITE_complete_now(void)
+{
+    if (likely(complete_later == NULL))
+        return false;
+    while (complete_later != NULL) {
+        MPIR_Request *rreq = complete_later;
+        complete_later = MPIDI_LITE_REQUEST(rreq).buffer;
+        MPIDI_LITE_settle_partner(rreq);
+        MPIDIU_request_complete(rreq);
+    }
+    return true;
+}
+#endif
+
+/* The caller holds the VCI lock: MPI_Cancel (MPIDI_cancel_recv_safe), or shared memory with a message for our partner. */
 int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq)
 {
     MPIR_FUNC_ENTER;
 
     /* Cancelling one that has been matched does nothing: it completes as usual, maybe it already waits to be drained. */
-    if (!MPIR_Request_is_complete(rreq) && MPIDI_LITE_REQUEST(rreq).request != NULL &&
-        lite_cancel_recv(MPIDI_LITE_REQUEST(rreq).request) == 1) {
-        release_buffer(rreq);
-        MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
-        MPIR_STATUS_SET_COUNT(rreq->status, 0);
-        MPIDIU_request_complete(rreq);
+    if (!MPIR_Request_is_complete(rreq)) {
+        if (MPIDI_LITE_REQUEST(rreq).request != NULL &&
+            lite_cancel_recv(MPIDI_LITE_REQUEST(rreq).request) == 1) {
+            release_buffer(rreq);
+            MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
+            MPIR_STATUS_SET_COUNT(rreq->status, 0);
+            MPIDIU_request_complete(rreq);
+        }
+#ifndef MPIDI_CH4_DIRECT_NETMOD
+        else if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) != NULL) {
+            /* Takes the partner out of the host's queue, so that MPI_Cancel does not complete it as cancelled: it waits for our completion. */
+            int is_cancelled;
+            MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
+        }
+#endif
     }
 
     MPIR_FUNC_EXIT;

@@ -22,6 +22,19 @@ struct share {
     int disp_unit;
 };
 
+/* Whether an operation may come to us at all: the host serves ranks of this node by shared memory. The same on all ranks. */
+static bool has_remote_rank(MPIR_Comm * comm)
+{
+#ifdef MPIDI_CH4_DIRECT_NETMOD
+    return comm->local_size > 1;
+#else
+    for (int i = 0; i < comm->local_size; i++)
+        if (!MPIDI_rank_is_local(i, comm))
+            return true;
+    return false;
+#endif
+}
+
 /* Collective. A rank whose memory cannot be exposed is reached by active messages. */
 static int expose(MPIR_Win * win)
 {
@@ -33,7 +46,7 @@ static int expose(MPIR_Win * win)
     struct share *shares = NULL;
 
     memset(lite, 0, sizeof(*lite));
-    if (size == 1)
+    if (!has_remote_rank(comm))
         goto fn_exit;
 
     shares = MPL_malloc((size_t) size * sizeof(*shares), MPL_MEM_OTHER);

@@ -15,17 +15,6 @@ AC_DEFUN([PAC_SUBCFG_PREREQ_]PAC_SUBCFG_AUTO_SUFFIX,[
             # ch4 asks for an inlined netmod by a macro whose value netmod_impl.h knows for its own modules only; ours would count as 0,
             # which selects stubnm. Without the macro the host calls through the function table.
             CPPFLAGS=`AS_ECHO(["$CPPFLAGS"]) | sed -e 's/-DNETMOD_INLINE=__netmod_inline_lite__//'`
-
-            # The module does not yet match an any-source receive against shared memory as well. ch4 has the rule "auto means none" for
-            # ucx only, so it is repeated here.
-            AS_CASE([$with_ch4_shmmods],
-                    [auto],
-                    [with_ch4_shmmods=none
-                     ch4_shm=none
-                     AC_DEFINE(MPIDI_CH4_DIRECT_NETMOD, 1, [CH4 Directly transfers data through the chosen netmode])],
-                    [none|no],
-                    [],
-                    [AC_MSG_ERROR([ch4:lite does not support --with-ch4-shmmods=$with_ch4_shmmods yet; leave the option out or use --without-ch4-shmmods])])
         fi
     ])
     AM_CONDITIONAL([BUILD_CH4_NETMOD_LITE],[test "X$build_ch4_netmod_lite" = "Xyes"])
