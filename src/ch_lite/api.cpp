@@ -11,7 +11,7 @@ using ch_lite::MatchKey;
 using ch_lite::Pace;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0};
 
 namespace {
 
@@ -164,7 +164,9 @@ int lite_progress(void) {
   came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
   Pace& pace = device.pace();
-  if (!pace.look(lite_hot.polls_since_exit, before, device.is_outstanding()) && device.completions() == 0 && device.active_messages() == 0) return 0;
+  const bool look = pace.look(lite_hot.polls_since_exit, lite_hot.skip, before, device.is_outstanding());
+  lite_hot.skip = pace.skip();
+  if (!look && device.completions() == 0 && device.active_messages() == 0) return 0;
   {
     mplite::Hold hold(mplite::channel_gate());
     const bool everywhere = pace.seldom() && device.options().hooks.look_everywhere != nullptr;

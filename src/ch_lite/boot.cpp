@@ -225,7 +225,8 @@ void lite_set_shared_memory(int on) {
   Boot* b = g_boot;
   if (b == nullptr || b->device == nullptr) return;
   b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0);
-  b->device->pace().set_on(on != 0);
+  // Where ranks share cores, each poll has to give the core away.
+  b->device->pace().set_on(on != 0 && b->policy.yield_after_ns > 0);
 }
 
 void lite_finalize_quiesce(void) {

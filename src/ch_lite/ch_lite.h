@@ -148,6 +148,10 @@ int lite_request_holds_buffer(const lite_request *request);
  * (only when no lite_host_exit came in between: a lone MPI_Test never sleeps). */
 int lite_progress(void);
 
+/* The same for a host that polls shared memory as well (lite_set_shared_memory): 1 instead of a call that would not even look. Handler and helper may set `skip` to 0
+ * meanwhile; that the subtraction may undo this costs these few polls. */
+static inline int lite_may_skip(void);
+
 /* The next completed request, or NULL. The caller reads status and cookie and then frees it. */
 lite_request *lite_next_completion(void);
 void *lite_request_cookie(const lite_request *request);
@@ -178,6 +182,7 @@ typedef struct lite_hot_state {
     volatile int last_call;             /* LITE_CALL_*: what the application came for */
     volatile unsigned calls;            /* that started an operation */
     volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
+    volatile int skip;                  /* so many polls, but for the first one since the application was outside, would find nothing */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
@@ -190,6 +195,14 @@ static inline void lite_host_exit(void)
     lite_hot.polls_since_exit = 0;
     if (__builtin_expect(lite_hot.want_arm, 0))
         lite_host_exit_slow();
+}
+
+static inline int lite_may_skip(void)
+{
+    if (lite_hot.skip <= 0 || lite_hot.polls_since_exit == 0)
+        return 0;
+    lite_hot.skip = lite_hot.skip - 1;
+    return 1;
 }
 
 /* Event-driven mode: with LITE_CONTROLLER=thread the helper thread can run the host's own progress too, so that what the host schedules above the device (nonblocking

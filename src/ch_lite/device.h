@@ -334,7 +334,10 @@ class Device {
   static void on_put_arrived(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
   static void on_get_sent(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 
-  void happened() MPLITE_SIGNAL_SAFE { events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  void happened() MPLITE_SIGNAL_SAFE {
+    events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    lite_hot.skip = 0;
+  }
 
   DeviceOptions options_;
   Cutoffs cutoffs_;

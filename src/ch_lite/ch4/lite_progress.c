@@ -112,7 +112,7 @@ int MPIDI_LITE_progress(int vci, int blocking)
     if (MPIR_Process.local_size == MPIR_Process.size)
         return MPI_SUCCESS;
 #endif
-    if (vci == MPIDI_LITE_VCI && !MPIDI_LITE_complete_now()) {
+    if (vci == MPIDI_LITE_VCI && !lite_may_skip() && !MPIDI_LITE_complete_now()) {
         note_shared_memory();
         const int waiting = lite_progress();
         if (waiting != 0) {
