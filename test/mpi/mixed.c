@@ -255,8 +255,9 @@ static void cancel_race(int from, int to, int rounds)
             int cancelled;
             MPI_Irecv(buffers[0], BYTES_MAX, MPI_BYTE, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &request);
             MPI_Send(NULL, 0, MPI_BYTE, from, 8, MPI_COMM_WORLD);
-            compute(2e-6 * (double) (round % 50));
-            if (round % 3 == 0) {
+            /* long enough for the handler to match it, or about as long as the message takes */
+            compute(round % 4 == 0 ? 3e-3 : 2e-6 * (double) (round % 50));
+            if (round % 3 == 1) {
                 int flag;
                 MPI_Iprobe(MPI_ANY_SOURCE, 1234, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
             }
