@@ -50,7 +50,7 @@ mpich1_install() { # TREE
   done
   say "1/2 copying the device and the engine into $1/mpid/ch_lite"
   mkdir -p "$device"
-  : >"$device/.ch_lite"
+  [ -f "$device/.ch_lite" ] || : >"$device/.ch_lite"
   # Links, objects and the Makefile of a build in the tree stay.
   copied_glue=$(cd "$root/src/ch_lite/mpich1" && find . -maxdepth 1 -type f -print | sed 's,^\./,,' | sync_files "$root/src/ch_lite/mpich1" "$device" \
     -name lite -o -name '.ch_lite*' -o -name '*.o' -o -name Makefile -o -name libmpid.a)

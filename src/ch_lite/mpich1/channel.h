@@ -28,33 +28,33 @@
 #define MPID_WSendChannel(id) lite_host_wait((id))
 #define MPID_TSendChannel(id) lite_host_test((id))
 
-/* More came than there is room for: what fits is there. */
-#define MPID_LITE_CHECK_LENGTH(request)                    \
-  ((void)(lite_host_received() > (request)->len            \
-              ? ((request)->s.MPI_ERROR = MPI_ERR_TRUNCATE, (request)->s.count = (request)->len) \
+/* More came than there is room for: what fits is there. The parameters of the macros below must not be named as fields of the handles are. */
+#define MPID_LITE_CHECK_LENGTH(handle)                     \
+  ((void)(lite_host_received() > (handle)->len             \
+              ? ((handle)->s.MPI_ERROR = MPI_ERR_TRUNCATE, (handle)->s.count = (handle)->len) \
               : 0))
 
-#define MPID_CreateSendTransfer(buf, size, partner, id) (*(id) = 0)
-#define MPID_CreateRecvTransfer(buf, size, partner, id) lite_host_create_transfer(rhandle->buf, rhandle->len, (id), rhandle->rid)
+#define MPID_CreateSendTransfer(data, bytes, who, name) (*(name) = 0)
+#define MPID_CreateRecvTransfer(data, bytes, who, name) lite_host_create_transfer(rhandle->buf, rhandle->len, (name), rhandle->rid)
 
-#define MPID_StartNBRecvTransfer(buf, size, partner, id, request, rid) ((void)0)
-#define MPID_TestNBRecvTransfer(request) (lite_host_test((request)->rid) ? (MPID_LITE_CHECK_LENGTH(request), 1) : 0)
-#define MPID_EndNBRecvTransfer(request, id, rid) (lite_host_wait((request)->rid), MPID_LITE_CHECK_LENGTH(request))
-#define MPID_CompleteNBRecvTransfer(buf, size, partner, id, rid) ((void)0)
+#define MPID_StartNBRecvTransfer(data, bytes, who, name, handle, op) ((void)0)
+#define MPID_TestNBRecvTransfer(handle) (lite_host_test((handle)->rid) ? (MPID_LITE_CHECK_LENGTH(handle), 1) : 0)
+#define MPID_EndNBRecvTransfer(handle, name, op) (lite_host_wait((handle)->rid), MPID_LITE_CHECK_LENGTH(handle))
+#define MPID_CompleteNBRecvTransfer(data, bytes, who, name, op) ((void)0)
 
-#define MPID_StartRecvTransfer(buf, size, partner, id, request, rid) ((void)0)
-#define MPID_TestRecvTransfer(request) lite_host_look((request)->rid)
-#define MPID_RecvTransfer(buf, size, partner, id) (lite_host_wait(rhandle->rid), MPID_LITE_CHECK_LENGTH(rhandle))
-#define MPID_EndRecvTransfer(buf, size, partner, id, rid) MPID_RecvTransfer(buf, size, partner, id)
-#define MPID_CompleteRecvTransfer(buf, size, partner, id, rid) ((void)0)
+#define MPID_StartRecvTransfer(data, bytes, who, name, handle, op) ((void)0)
+#define MPID_TestRecvTransfer(handle) lite_host_look((handle)->rid)
+#define MPID_RecvTransfer(data, bytes, who, name) (lite_host_wait(rhandle->rid), MPID_LITE_CHECK_LENGTH(rhandle))
+#define MPID_EndRecvTransfer(data, bytes, who, name, op) MPID_RecvTransfer(data, bytes, who, name)
+#define MPID_CompleteRecvTransfer(data, bytes, who, name, op) ((void)0)
 
-#define MPID_SendTransfer(buf, size, partner, id) lite_host_send_transfer((buf), (size), (partner), (id))
-#define MPID_StartSendTransfer(buf, size, partner, id, sid) lite_host_isend_transfer((buf), (size), (partner), (id), (sid))
-#define MPID_EndSendTransfer(buf, size, partner, id, sid) lite_host_wait((sid))
-#define MPID_TestSendTransfer(sid) lite_host_test((sid))
-#define MPID_StartNBSendTransfer(buf, size, partner, id, sid) lite_host_isend_transfer((buf), (size), (partner), (id), (sid))
-#define MPID_EndNBSendTransfer(request, id, sid) lite_host_wait((sid))
-#define MPID_TestNBSendTransfer(sid) lite_host_test((sid))
+#define MPID_SendTransfer(data, bytes, who, name) lite_host_send_transfer((data), (bytes), (who), (name))
+#define MPID_StartSendTransfer(data, bytes, who, name, op) lite_host_isend_transfer((data), (bytes), (who), (name), (op))
+#define MPID_EndSendTransfer(data, bytes, who, name, op) lite_host_wait((op))
+#define MPID_TestSendTransfer(op) lite_host_test((op))
+#define MPID_StartNBSendTransfer(data, bytes, who, name, op) lite_host_isend_transfer((data), (bytes), (who), (name), (op))
+#define MPID_EndNBSendTransfer(handle, name, op) lite_host_wait((op))
+#define MPID_TestNBSendTransfer(op) lite_host_test((op))
 
 /* All hosts of a job have the same byte order and sizes. */
 #define MPID_PKT_PACK(pkt, size, dest)
