@@ -1,6 +1,8 @@
 # shellcheck shell=bash
 # The part of install-device for MPICH 1.2.x: mpid/ch_lite, a device directory beside mpid/ch_p4, with the engine's package in it. Sourced by install-device,
-# which has set `root` and defined sync_files and package_files. No file of the host is changed: its configure takes any directory of mpid/ for a device.
+# which has set `root` and `leftovers` and defined sync_files and package_files. No file of the host is changed: its configure takes any directory of mpid/ for a device.
+
+# shellcheck disable=SC2154
 
 is_mpich1() { # TREE
   [ -f "$1/mpid/ch2/adi2init.c" ] || [ -d "$1/mpid/ch_p4" ]

@@ -441,9 +441,14 @@ static void data_follows_its_envelope(void)
         }
     } else {
         int count[64] = {0};
-        for (i = 0; i < 40 * (size - 1); i++) {
+        for (i = 0; i < 40 * (size - 1);) {
             Packet pkt;
             MPID_RecvAnyControl(&pkt, sizeof pkt, &from);
+            if (pkt.head.mode == SHORT) { /* of one that is through already */
+                keep_unexpected(&pkt.head, from, pkt.buffer);
+                continue;
+            }
+            i++;
             REQUIRE(pkt.head.mode == LONG && pkt.head.len == 2000 + count[from] * 900, pkt.head.mode, pkt.head.len);
             MPID_RecvFromChannel(buf, pkt.head.len, from);
             verify(buf, pkt.head.len, (unsigned)(from * 50 + count[from]));

@@ -1,6 +1,7 @@
 #!/bin/bash
 # lite-mprun with ranks on other hosts: placement, output, input, ends, and what a remote shell's command line tells. The remote shell is one without a network
 # (LITE_RSH), which starts in another directory and with an empty environment, as on another host. In the build directory.
+# shellcheck disable=SC2016  # what the ranks' shells expand
 set -u
 launcher=${LITE_MPRUN:-$PWD/lite-mprun} self=$PWD/test/unit/mprun_test
 work=$(mktemp -d) passed=0 failed=0
