@@ -22,7 +22,25 @@ Engine& engine() { return *g_channel->engine; }
 // What an id stands for: the operation, if the id is live and of one of these kinds.
 ChannelOp* find(MPID_ChannelId id) { return id == 0 ? nullptr : g_channel->ops.find(id); }
 
+// The same for an id that came over the wire: whole, or its short name.
+ChannelOp* find_transfer(std::uint64_t id) { return id >> 32 != 0 ? find(id) : g_channel->ops.find_short(static_cast<std::uint32_t>(id)); }
+
+ChannelPeer& receives_of(int peer) { return peer >= 0 ? g_channel->peers[peer] : g_channel->unbound; }
+
 bool is_receive(const ChannelOp& op) { return op.kind == ChannelOpKind::kRecvChannel || op.kind == ChannelOpKind::kRecvTransfer; }
+
+void link(ChannelOp* op) {
+  ChannelPeer& p = receives_of(op->peer);
+  op->previous = nullptr;
+  op->next = p.receives;
+  if (op->next != nullptr) op->next->previous = op;
+  p.receives = op;
+}
+
+void unlink(ChannelOp* op) {
+  (op->previous != nullptr ? op->previous->next : receives_of(op->peer).receives) = op->next;
+  if (op->next != nullptr) op->next->previous = op->previous;
+}
 
 ChannelOp* make_op(ChannelOpKind kind, int peer, const Memory& memory, std::size_t size) {
   ChannelState& s = *g_channel;
@@ -33,25 +51,13 @@ ChannelOp* make_op(ChannelOpKind kind, int peer, const Memory& memory, std::size
   op->buffer = memory.buffer;
   op->pieces.piece = memory.pieces;
   op->size = size;
-  if (is_receive(*op)) {
-    ChannelPeer& p = s.peers[peer];
-    op->next = p.receives;
-    if (op->next != nullptr) op->next->previous = op;
-    p.receives = op;
-  }
+  if (is_receive(*op)) link(op);
   return op;
 }
 
 void free_op(ChannelOp* op) {
-  ChannelState& s = *g_channel;
-  if (is_receive(*op)) {
-    if (op->previous != nullptr)
-      op->previous->next = op->next;
-    else
-      s.peers[op->peer].receives = op->next;
-    if (op->next != nullptr) op->next->previous = op->previous;
-  }
-  s.ops.give(op);
+  if (is_receive(*op)) unlink(op);
+  g_channel->ops.give(op);
 }
 
 void complete(ChannelOp* op, std::int64_t result) {
@@ -96,8 +102,13 @@ void end_channel(void*, int peer, const FrameHeader& header) {
 }
 
 Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& destination) {
-  ChannelOp* op = find(header.id);
+  ChannelOp* op = find_transfer(header.id);
   if (op == nullptr) return Verdict::kTake;  // withdrawn, or finished: read and thrown away
+  if (op->peer == MPID_ANY_PARTNER && op->kind == ChannelOpKind::kRecvTransfer) {
+    unlink(op);
+    op->peer = peer;
+    link(op);
+  }
   if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
   if (!op->started) return Verdict::kPark;  // created, and its buffer is not known yet
   if (op->done || header.offset != op->arrived) return Verdict::kReject;  // it has been here already
@@ -106,16 +117,13 @@ Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& 
 }
 
 void end_transfer(void*, int, const FrameHeader& header) {
-  ChannelOp* op = find(header.id);
+  ChannelOp* op = find_transfer(header.id);
   if (op == nullptr || op->done) return;
   count_arrived(*op, header.length);
   if (op->arrived >= header.total) complete(op, static_cast<std::int64_t>(header.total));
 }
 
-void on_lost(void*, int peer, int error) {
-  ChannelState& s = *g_channel;
-  ChannelPeer& p = s.peers[peer];
-  p.fifo_head = p.fifo_tail = nullptr;
+void fail_receives(ChannelPeer& p, int error) {
   while (p.receives != nullptr) {
     ChannelOp* op = p.receives;
     // Without a callback the operation stays for its owner to find; off the list, so that this loop ends. One that was complete before is still good.
@@ -125,6 +133,14 @@ void on_lost(void*, int peer, int error) {
     op->kind = ChannelOpKind::kOrphan;
     if (!op->done) complete(op, -error);
   }
+}
+
+void on_lost(void*, int peer, int error) {
+  ChannelState& s = *g_channel;
+  ChannelPeer& p = s.peers[peer];
+  p.fifo_head = p.fifo_tail = nullptr;
+  fail_receives(p, error);
+  fail_receives(s.unbound, error);  // whose partner may be this one: an error is better than a hang
   if (s.lost != nullptr) s.lost(s.lost_arg, peer, error);
 }
 
@@ -143,6 +159,7 @@ int start_send(const Memory& memory, std::size_t size, int dest, FrameKind kind,
     free_op(op);
     return rc;
   }
+  op->send = send;
   engine().on_done(send, on_sent, op);
   *out = op->pool_handle;
   return 0;
@@ -164,14 +181,15 @@ int post_receive(const Memory& memory, std::size_t maxsize, int from, MPID_Chann
 int start_receive_transfer(const Memory& memory, std::size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
   *rid = 0;
   ChannelOp* op = find(id);
-  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan) || op->peer != partner) return -EINVAL;
+  if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan) || (op->peer != partner && partner != MPID_ANY_PARTNER))
+    return -EINVAL;
   op->buffer = memory.buffer;
   op->pieces = {memory.pieces};
   op->size = size;
   if (op->pieces) op->pieces.skip(std::min<std::uint64_t>(op->arrived, size));
   op->started = true;
   *rid = id;
-  engine().unpark(partner);
+  if (op->peer >= 0) engine().unpark(op->peer);
   return 0;
 }
 
@@ -372,6 +390,12 @@ int MPID_TSendChannel(MPID_ChannelId id) {
   return test(id, false);
 }
 
+int MPID_KeepChannel(MPID_ChannelId id) {
+  Hold hold(engine().gate());
+  ChannelOp* op = find(id);
+  return op == nullptr || op->done || (op->send != nullptr && engine().keep_copy(op->send)) ? 1 : 0;
+}
+
 int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) {
   Hold hold(engine().gate());
   return post_receive(buf, maxsize, from, id);
@@ -399,12 +423,15 @@ void MPID_CreateSendTransfer(const void*, size_t, int, MPID_TransferId* id) { *i
 int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId* id) {
   Hold hold(engine().gate());
   *id = 0;
-  if (const int error = engine().peer_error(partner); error != 0) return -error;
+  if (partner != MPID_ANY_PARTNER)
+    if (const int error = engine().peer_error(partner); error != 0) return -error;
   ChannelOp* op = make_op(ChannelOpKind::kRecvTransfer, partner, buf, size);
   if (op == nullptr) return -ENOBUFS;
   *id = op->pool_handle;
   return 0;
 }
+
+uint32_t MPID_TransferShortName(MPID_TransferId id) { return Pool<ChannelOp>::short_name(id); }
 
 int MPID_StartNBRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
   Hold hold(engine().gate());
@@ -476,9 +503,12 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
   if (op == nullptr || (op->kind != ChannelOpKind::kRecvTransfer && op->kind != ChannelOpKind::kOrphan)) return;
   const int peer = op->peer;
   const bool parked = op->kind == ChannelOpKind::kRecvTransfer && !op->started;
-  engine().abandon(peer, FrameKind::kTransfer, id);
+  if (peer >= 0) {
+    engine().abandon(peer, FrameKind::kTransfer, id);
+    engine().abandon(peer, FrameKind::kTransfer, MPID_TransferShortName(id));
+  }
   free_op(op);
-  if (parked) engine().unpark(peer);
+  if (peer >= 0 && parked) engine().unpark(peer);
 }
 
 // ---- extensions ----

@@ -60,6 +60,8 @@ int MPID_ISendChannel(const void *buf, size_t size, int dest, MPID_ChannelId *id
 int MPID_ISendChannelV(const struct iovec *pieces, size_t size, int dest, MPID_ChannelId *id);
 int MPID_WSendChannel(MPID_ChannelId id);       /* waits; 0 or -errno; id is gone [ordinary] */
 int MPID_TSendChannel(MPID_ChannelId id);       /* 1: complete (id is gone), 0: not yet, -errno: failed (id is gone) */
+/* Copies what a send under way still needs: 1: its buffer may be reused, though it is not complete; 0: the memory for copies is full [ordinary]. */
+int MPID_KeepChannel(MPID_ChannelId id);
 /* Posts a buffer for the next channel message of `from` that has none yet. */
 int MPID_IRecvFromChannel(void *buf, size_t maxsize, int from, MPID_ChannelId *id);
 int MPID_IRecvFromChannelV(const struct iovec *pieces, size_t maxsize, int from, MPID_ChannelId *id);
@@ -70,8 +72,11 @@ int MPID_RecvStatus(MPID_ChannelId id); /* 1: complete (fetch its length and fre
 
 /* Sender's side. The sender's id is only a place-holder in MPICH-1: *id is set to 0. */
 void MPID_CreateSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId *id);
-/* Receiver's side: a new id for data that `partner` will send; hand it to the partner in a control packet. -ENOBUFS: none free. */
+/* Receiver's side: a new id for data that `partner` will send; hand it to the partner in a control packet. -ENOBUFS: none free.
+ * MPID_ANY_PARTNER: whoever sends first (for ch2, which does not always say); when any peer is lost before that, it fails. */
 int MPID_CreateRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId *id);
+/* The id in 31 bits, for a sender whose packets have an int for it: SendTransfer takes it in place of the id. 0: more than 2^19 are under way. */
+uint32_t MPID_TransferShortName(MPID_TransferId id);
 
 int MPID_StartNBRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);     /* where data goes from now on */
 int MPID_StartNBRecvTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);

@@ -11,6 +11,7 @@
 namespace mplite {
 
 class Engine;
+struct SendOp;
 
 enum class ChannelOpKind : std::uint8_t {
   kSendChannel,
@@ -27,6 +28,7 @@ struct ChannelOp {
   ChannelOp* next = nullptr;  // receives of one peer, for when it is lost
   ChannelOp* previous = nullptr;
   ChannelOp* fifo_next = nullptr;  // channel receives of one peer, in posting order
+  SendOp* send = nullptr;          // of a send that is not complete
   std::uint8_t* buffer = nullptr;
   PieceCursor pieces{};  // in place of buffer: where the next byte goes
   std::uint64_t size = 0;
@@ -62,6 +64,7 @@ struct ChannelState {
   Engine* engine;
   Pool<ChannelOp> ops;
   ChannelPeer* peers = nullptr;
+  ChannelPeer unbound;  // transfers of MPID_ANY_PARTNER of which nothing has come
   WaitPolicy wait_policy;
   StashedControl* stash_head = nullptr;  // before anything the engine has
   StashedControl* stash_tail = nullptr;

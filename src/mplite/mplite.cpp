@@ -3,7 +3,6 @@
 #include "mplite.h"
 
 #include <sched.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +13,7 @@
 #include <new>
 
 #include "controller.h"
+#include "launched.h"
 #include "messages.h"
 #include "process.h"
 #include "stats.h"
@@ -220,37 +220,6 @@ int barrier(Library& l) {
   return MP_OK;
 }
 
-// A decimal number from the environment. False: the sentence is set.
-bool environment_number(const char* name, int low, int high, int& value) {
-  const char* text = std::getenv(name);
-  if (text == nullptr) {
-    fail(MP_ERR_ARG, "MP_Init: %s is not set; start the program with lite-mprun -n RANKS PROGRAM, or use MP_Init_local and MP_Init_table", name);
-    return false;
-  }
-  char* rest = nullptr;
-  errno = 0;
-  const long number = std::strtol(text, &rest, 10);
-  if (errno != 0 || rest == text || *rest != 0 || number < low || number > high) {
-    fail(MP_ERR_ARG, "MP_Init: %s=%s is not a number from %d to %d", name, text, low, high);
-    return false;
-  }
-  value = static_cast<int>(number);
-  return true;
-}
-
-// Moves all `bytes` through the launcher's descriptor. 0 or an errno; an end of the stream is EPIPE.
-int exchange(int fd, void* data, std::size_t bytes, bool out) {
-  auto* at = static_cast<std::uint8_t*>(data);
-  while (bytes > 0) {
-    const ssize_t n = out ? send(fd, at, bytes, MSG_NOSIGNAL) : recv(fd, at, bytes, 0);
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return n == 0 ? EPIPE : errno;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-  return 0;
-}
-
 int start_fault(StartFault fault, const char* error) {
   return fail(fault == StartFault::kArgument ? MP_ERR_ARG : fault == StartFault::kMemory ? MP_ERR_NOMEM : MP_ERR_SYSTEM, "%s", error);
 }
@@ -306,25 +275,21 @@ int MP_Init_table(int rank, int size, const void* table) {
 }
 
 int MP_Init(int*, char***) {
-  int size = 0, rank = 0, fd = 0;
-  if (!environment_number("MPLITE_SIZE", 1, 1 << 20, size) || !environment_number("MPLITE_RANK", 0, size - 1, rank) ||
-      !environment_number("MPLITE_FD", 3, 1 << 20, fd))
-    return MP_ERR_ARG;
+  Launched launched;
+  char error[256];
+  if (!read_launched(launched, error, sizeof error)) return fail(MP_ERR_ARG, "MP_Init: %s, or use MP_Init_local and MP_Init_table", error);
   AddressBlob blob;
   int rc = MP_Init_local(&blob);
   if (rc != MP_OK) {
-    close(fd);
+    close(launched.fd);
     return rc;
   }
-  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(size)];
-  int error = table == nullptr ? ENOMEM : exchange(fd, &blob, sizeof blob, true);
-  if (error == 0) error = exchange(fd, table, static_cast<std::size_t>(size) * sizeof blob, false);
-  close(fd);
-  if (error != 0) {
+  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
+  if (const int failed = exchange_addresses(launched, blob, table); failed != 0) {
     free_library();
-    rc = fail(MP_ERR_SYSTEM, "MP_Init: the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", fd, strerror(error));
+    rc = fail(MP_ERR_SYSTEM, "MP_Init: the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", launched.fd, strerror(failed));
   } else {
-    rc = MP_Init_table(rank, size, table);
+    rc = MP_Init_table(launched.rank, launched.size, table);
   }
   delete[] table;
   return rc;

@@ -1,5 +1,6 @@
-// lite-mprun: starts the ranks of an MP_* program on this host, exchanges their addresses, and ends them together.
-// The other end of MP_Init (mplite.cpp): each rank inherits one end of a socket pair (MPLITE_FD), sends its address blob, gets the table.
+// lite-mprun: starts the ranks of a program on this host or on those of a machine file, exchanges their addresses, and ends them together.
+// The other end of launched.cpp: each rank inherits one end of a socket pair (MPLITE_FD), sends its address blob, gets the table. For a rank on another host
+// mprun_remote.cpp does that over there.
 //
 // Exit status: 0 when all ranks ended with 0; else that of the first that did not (128 + signal when it was killed); 2 for a wrong command line,
 // 127 when the program cannot be started.
@@ -18,14 +19,29 @@
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "mprun_remote.h"
 #include "wireup.h"
+
+extern char** environ;
 
 namespace {
 
 constexpr int kRanksMax = 4096;
 constexpr std::int64_t kGraceNs = 2'000'000'000;  // between SIGTERM and SIGKILL
+
+// The remote shell of a rank on another host; Rank::fd is its standard input and output.
+struct Remote {
+  std::string host;
+  mprun::FrameReader reader;
+  std::vector<std::uint8_t> out;  // for the agent
+  std::size_t written = 0;
+  bool table_sent = false;
+  int status = -1;  // the rank's own, once it has ended
+};
 
 struct Rank {
   pid_t pid = -1;
@@ -33,6 +49,7 @@ struct Rank {
   std::size_t heard = 0;   // bytes of its blob
   std::size_t told = 0;    // bytes of the table
   bool running = false;
+  std::unique_ptr<Remote> remote;
 };
 
 struct Job {
@@ -43,7 +60,15 @@ struct Job {
   int status = 0;          // what we shall exit with
   bool ending = false;
   std::int64_t kill_at_ns = 0;
+  std::vector<std::string> hosts;  // one per rank; empty: all on this one
+  std::vector<std::string> settings;  // of -x
+  std::size_t input_passed = 0;    // to a rank 0 on another host
+  bool input_open = true;
 };
+
+// Before the table has gone to it: it may not read its input before it has started, and the agent has to keep it.
+constexpr std::size_t kEarlyInputMax = 64 << 20;
+constexpr std::size_t kInputAheadMax = 65536;  // read, and not yet taken by the remote shell
 
 std::int64_t now_ns() {
   timespec now;
@@ -67,15 +92,17 @@ void end_job(Job& job, int status, int signal) {
 
 void usage(std::FILE* out) {
   std::fputs(
-      "usage: lite-mprun -n RANKS [-x NAME=VALUE]... [--] PROGRAM [ARGUMENTS]\n"
-      "Starts RANKS copies of an MP_* program on this host. Rank 0 gets the standard input.\n"
+      "usage: lite-mprun -n RANKS [-machinefile FILE] [-x NAME=VALUE]... [--] PROGRAM [ARGUMENTS]\n"
+      "Starts RANKS copies of an MP_* program (or an MPICH-1 program with the ch_lite device). Rank 0 gets the standard input.\n"
       "  -n RANKS        how many (1 to 4096)\n"
+      "  -machinefile FILE  where: one HOST or HOST:NUMBER per line, ranks in that order, from the top again when all are taken; without it: here.\n"
+      "                  Other hosts are reached by the command LITE_RSH (ssh); this program and PROGRAM have to be there under the same path.\n"
       "  -x NAME=VALUE   sets a variable for all ranks (LITE_CONTROLLER=thread; lite-info lists them)\n"
-      "Unless LITE_IFACE is set, the ranks talk over the loopback interface.\n",
+      "Unless LITE_IFACE is set, ranks that are all on this host talk over the loopback interface.\n",
       out);
 }
 
-[[noreturn]] void run_child(int rank, int size, int fd, pid_t parent, const sigset_t& mask, char** command) {
+[[noreturn]] void run_child(int rank, int size, int fd, pid_t parent, const sigset_t& mask, bool all_here, char** command) {
   // If lite-mprun itself is killed its ranks must not stay behind.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(1);
@@ -88,7 +115,8 @@ void usage(std::FILE* out) {
   setenv("MPLITE_SIZE", text, 1);
   std::snprintf(text, sizeof text, "%d", fd);
   setenv("MPLITE_FD", text, 1);
-  setenv("LITE_IFACE", "lo", 0);
+  if (all_here) setenv("LITE_IFACE", "lo", 0);
+  unsetenv("LITE_RSH");  // ours, and no variable of the library
   if (rank > 0) {
     const int null = open("/dev/null", O_RDONLY);
     if (null >= 0 && null != 0) {
@@ -101,18 +129,49 @@ void usage(std::FILE* out) {
   _exit(127);
 }
 
+// LITE_* of our environment, and what -x has set.
+std::vector<std::string> settings_for_others(const Job& job) {
+  std::vector<std::string> settings = job.settings;
+  for (char** at = environ; *at != nullptr; ++at)
+    if (std::strncmp(*at, "LITE_", 5) == 0 && std::strncmp(*at, "LITE_RSH=", 9) != 0) settings.emplace_back(*at);
+  return settings;
+}
+
+bool start_elsewhere(Job& job, int index, int size, char** command) {
+  Rank& r = job.ranks[static_cast<std::size_t>(index)];
+  r.remote = std::make_unique<Remote>();
+  r.remote->host = job.hosts[static_cast<std::size_t>(index)];
+  const std::vector<std::uint8_t> order = mprun::make_order(index, size, settings_for_others(job), command);
+  mprun::append_frame(r.remote->out, mprun::FrameType::kStart, order.data(), order.size());
+  if (index > 0) mprun::append_frame(r.remote->out, mprun::FrameType::kInput, nullptr, 0);
+  r.pid = mprun::start_remote(r.remote->host, r.fd);
+  if (r.pid < 0) {
+    std::fprintf(stderr, "lite-mprun: rank %d: %s\n", index, strerror(errno));
+    return false;
+  }
+  r.running = true;
+  ++job.running;
+  return true;
+}
+
 bool start(Job& job, int size, const sigset_t& mask, char** command) {
   job.ranks.resize(static_cast<std::size_t>(size));
   job.table.resize(static_cast<std::size_t>(size));
   const pid_t parent = getpid();
+  bool all_here = true;
+  for (const std::string& host : job.hosts) all_here = all_here && mprun::is_this_host(host);
   for (int i = 0; i < size; ++i) {
+    if (!job.hosts.empty() && !mprun::is_this_host(job.hosts[static_cast<std::size_t>(i)])) {
+      if (!start_elsewhere(job, i, size, command)) return false;
+      continue;
+    }
     int pair[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) {
       std::fprintf(stderr, "lite-mprun: rank %d: socket pair: %s (ulimit -n?)\n", i, strerror(errno));
       return false;
     }
     const pid_t pid = fork();
-    if (pid == 0) run_child(i, size, pair[1], parent, mask, command);
+    if (pid == 0) run_child(i, size, pair[1], parent, mask, all_here, command);
     close(pair[1]);
     if (pid < 0) {
       std::fprintf(stderr, "lite-mprun: rank %d: fork: %s (ulimit -u?)\n", i, strerror(errno));
@@ -120,15 +179,92 @@ bool start(Job& job, int size, const sigset_t& mask, char** command) {
       return false;
     }
     fcntl(pair[0], F_SETFL, O_NONBLOCK);
-    job.ranks[static_cast<std::size_t>(i)] = Rank{pid, pair[0], 0, 0, true};
+    Rank& r = job.ranks[static_cast<std::size_t>(i)];
+    r.pid = pid;
+    r.fd = pair[0];
+    r.running = true;
     ++job.running;
   }
   return true;
 }
 
+void write_out(const std::uint8_t* at, std::size_t bytes) {
+  while (bytes > 0) {
+    const ssize_t n = write(STDOUT_FILENO, at, bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {
+      pollfd p = {STDOUT_FILENO, POLLOUT, 0};
+      poll(&p, 1, -1);
+      continue;
+    }
+    if (n <= 0) return;
+    at += n;
+    bytes -= static_cast<std::size_t>(n);
+  }
+}
+
+// From and to the agent on another host.
+void serve_remote(Job& job, int index) {
+  Rank& r = job.ranks[static_cast<std::size_t>(index)];
+  Remote& remote = *r.remote;
+  if (remote.written < remote.out.size()) {
+    const ssize_t n = send(r.fd, remote.out.data() + remote.written, remote.out.size() - remote.written, MSG_NOSIGNAL);
+    if (n > 0) remote.written += static_cast<std::size_t>(n);
+    if (remote.written == remote.out.size()) {
+      remote.out.clear();
+      remote.written = 0;
+    }
+  }
+  std::uint8_t bytes[65536];
+  for (;;) {
+    const ssize_t n = recv(r.fd, bytes, sizeof bytes, 0);
+    if (n < 0 && errno == EINTR) continue;
+    if (n == 0 || (n < 0 && errno != EAGAIN)) {
+      close(r.fd);
+      r.fd = -1;
+    }
+    if (n <= 0) return;
+    remote.reader.add(bytes, static_cast<std::size_t>(n));
+    mprun::FrameType type;
+    const std::uint8_t* payload;
+    std::size_t length;
+    while (remote.reader.next(type, payload, length)) {
+      std::int32_t status;
+      if (type == mprun::FrameType::kOutput) {
+        write_out(payload, length);
+      } else if (type == mprun::FrameType::kBlob && length == sizeof(mplite::AddressBlob) && r.heard == 0) {
+        std::memcpy(&job.table[static_cast<std::size_t>(index)], payload, length);
+        r.heard = length;
+        ++job.blobs;
+      } else if (type == mprun::FrameType::kEnd && length == sizeof status) {
+        std::memcpy(&status, payload, sizeof status);
+        remote.status = status;
+      }
+    }
+  }
+}
+
+// Our standard input, for a rank 0 on another host.
+void pass_input(Job& job) {
+  Rank& r = job.ranks[0];
+  std::uint8_t bytes[16384];
+  const ssize_t n = read(STDIN_FILENO, bytes, sizeof bytes);
+  if (n < 0 && (errno == EINTR || errno == EAGAIN)) return;
+  if (n <= 0) job.input_open = false;
+  mprun::append_frame(r.remote->out, mprun::FrameType::kInput, bytes, n > 0 ? static_cast<std::size_t>(n) : 0);
+  job.input_passed += n > 0 ? static_cast<std::size_t>(n) : 0;
+}
+
+bool wants_input(const Job& job) {
+  const Rank& r = job.ranks[0];
+  return job.input_open && r.remote != nullptr && r.fd >= 0 && r.remote->out.size() - r.remote->written < kInputAheadMax &&
+         (r.remote->table_sent || job.input_passed < kEarlyInputMax);
+}
+
 // Moves what this rank's descriptor allows.
 void serve(Job& job, int index) {
   Rank& r = job.ranks[static_cast<std::size_t>(index)];
+  if (r.remote != nullptr) return serve_remote(job, index);
   auto* blob = reinterpret_cast<std::uint8_t*>(&job.table[static_cast<std::size_t>(index)]);
   const std::size_t table_bytes = job.table.size() * sizeof(mplite::AddressBlob);
   ssize_t n = -1;
@@ -155,8 +291,19 @@ void reap(Job& job) {
       if (r.pid != pid || !r.running) continue;
       r.running = false;
       --job.running;
+      if (r.remote != nullptr && r.fd >= 0) serve_remote(job, static_cast<int>(i));  // its last words
       if (r.fd >= 0) close(r.fd);
       r.fd = -1;
+      if (r.remote != nullptr) {
+        if (r.remote->status >= 0) {
+          status = r.remote->status;
+        } else if (!job.ending) {
+          // The remote shell has said more on stderr, or the agent has.
+          std::fprintf(stderr, "lite-mprun: rank %zu: the remote shell to %s (LITE_RSH) ended before the rank did; ending the others\n", i, r.remote->host.c_str());
+          const int own = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+          end_job(job, own != 0 ? own : 1, SIGTERM);
+        }
+      }
       const bool failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
       const int code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       if (job.ending) continue;
@@ -198,10 +345,23 @@ int run(Job& job, int signals) {
     for (std::size_t i = 0; i < job.ranks.size(); ++i) {
       const Rank& r = job.ranks[i];
       if (r.fd < 0) continue;
+      if (r.remote != nullptr) {
+        if (all_here && !r.remote->table_sent) {
+          mprun::append_frame(r.remote->out, mprun::FrameType::kTable, job.table.data(), job.table.size() * sizeof(mplite::AddressBlob));
+          r.remote->table_sent = true;
+        }
+        polls.push_back(pollfd{r.fd, static_cast<short>(r.remote->out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+        owner.push_back(static_cast<int>(i));
+        continue;
+      }
       const bool hears = r.heard < sizeof(mplite::AddressBlob);
       if (!hears && !all_here) continue;
       polls.push_back(pollfd{r.fd, static_cast<short>(hears ? POLLIN : POLLOUT), 0});
       owner.push_back(static_cast<int>(i));
+    }
+    if (wants_input(job)) {
+      polls.push_back(pollfd{STDIN_FILENO, POLLIN, 0});
+      owner.push_back(-1);
     }
     int timeout_ms = -1;
     if (job.ending) {
@@ -215,7 +375,10 @@ int run(Job& job, int signals) {
     }
     if (n <= 0) continue;
     for (std::size_t k = 1; k < polls.size(); ++k)
-      if (polls[k].revents != 0) serve(job, owner[k]);
+      if (polls[k].revents != 0 && owner[k] < 0)
+        pass_input(job);
+      else if (polls[k].revents != 0)
+        serve(job, owner[k]);
     if ((polls[0].revents & POLLIN) != 0) {
       signalfd_siginfo info;
       while (read(signals, &info, sizeof info) == static_cast<ssize_t>(sizeof info)) {
@@ -236,8 +399,11 @@ int run(Job& job, int signals) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc == 2 && std::strcmp(argv[1], "--agent") == 0) return mprun::run_agent();
   int size = 0;
   int i = 1;
+  const char* machine_file = nullptr;
+  Job job;
   for (; i < argc && argv[i][0] == '-'; ++i) {
     if (std::strcmp(argv[i], "--") == 0) {
       ++i;
@@ -260,8 +426,13 @@ int main(int argc, char** argv) {
     if (std::strcmp(argv[i], "-x") == 0 && i + 1 < argc && std::strchr(argv[i + 1], '=') != nullptr && argv[i + 1][0] != '=') {
       char* setting = argv[++i];
       char* equals = std::strchr(setting, '=');
+      job.settings.emplace_back(setting);
       *equals = 0;
       setenv(setting, equals + 1, 1);
+      continue;
+    }
+    if ((std::strcmp(argv[i], "-machinefile") == 0 || std::strcmp(argv[i], "-hostfile") == 0) && i + 1 < argc) {
+      machine_file = argv[++i];
       continue;
     }
     std::fprintf(stderr, "lite-mprun: %s: unknown option, or its value is missing\n", argv[i]);
@@ -271,6 +442,11 @@ int main(int argc, char** argv) {
   if (size == 0 || i >= argc) {
     std::fprintf(stderr, "lite-mprun: %s\n", size == 0 ? "-n RANKS is missing" : "no program given");
     usage(stderr);
+    return 2;
+  }
+
+  if (std::string error; machine_file != nullptr && !mprun::read_machine_file(machine_file, size, job.hosts, error)) {
+    std::fprintf(stderr, "lite-mprun: %s\n", error.c_str());
     return 2;
   }
 
@@ -285,7 +461,6 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "lite-mprun: signalfd: %s\n", strerror(errno));
     return 1;
   }
-  Job job;
   if (!start(job, size, before, argv + i)) end_job(job, 1, SIGTERM);
   return run(job, signals);
 }

@@ -60,6 +60,18 @@ class Pool {
     return node->pool_handle == handle && (handle & kGeneration) != 0 ? node : nullptr;
   }
 
+  // A handle in 31 bits, never 0, for hosts whose packets have an int for it: the index and what there is room for of the generation. 0: the index is too large.
+  static std::uint32_t short_name(std::uint64_t handle) MPLITE_SIGNAL_SAFE {
+    const std::uint32_t index = static_cast<std::uint32_t>(handle);
+    return index >> kShortIndexBits != 0 ? 0 : (static_cast<std::uint32_t>(handle >> 32) & kShortGenerations) << kShortIndexBits | index;
+  }
+  T* find_short(std::uint32_t name) const MPLITE_SIGNAL_SAFE {
+    const std::uint32_t index = name & ((1u << kShortIndexBits) - 1);
+    if (index >= slabs_ * kSlabNodes) return nullptr;
+    T* node = &slab_[index / kSlabNodes][index % kSlabNodes];
+    return short_name(node->pool_handle) == name && (node->pool_handle & kGeneration) != 0 ? node : nullptr;
+  }
+
   // Calls visit(node) for every node that is taken. For the end.
   template <typename Visit>
   void visit_taken(Visit visit) {
@@ -72,6 +84,7 @@ class Pool {
  private:
   // Odd while the node is taken: a forged handle cannot name a free node, whose next generation is easy to guess.
   static constexpr std::uint64_t kGeneration = std::uint64_t{1} << 32;
+  static constexpr std::uint32_t kShortIndexBits = 19, kShortGenerations = 0xFFF;
 
   MPLITE_ORDINARY bool add_slab() {
     if (std::uint64_t{slabs_ + 1} * kSlabNodes > nodes_max_) return false;

@@ -1,0 +1,693 @@
+// The channel for a host that brings protocols of its own (MPICH-1's ch2): start and end, waiting, what comes while the host waits for something else.
+// Implements channel_host.h over channel.h; boot.cpp is its counterpart for hosts of the device.
+#include "channel_host.h"
+
+#include <sched.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "../mplite/controller.h"
+#include "../mplite/launched.h"
+#include "../mplite/process.h"
+#include "../mplite/stats.h"
+#include "../mplite/trace.h"
+#include "channel.h"
+#include "channel_state.h"
+
+namespace ch_lite {
+namespace {
+
+using namespace mplite;
+
+// Polls in a row, so soon after one another, are a wait: of ch2, which has no other way to wait for a transfer, or of an application that tests and tests.
+constexpr std::int64_t kStillPollingNs = 10'000;
+constexpr int kSpares = 8;  // packets that the handler can keep until the host's next call
+
+// A send on the channel that is waited for gets a copy when nothing has moved for so long: the receiver is busy with something else.
+constexpr std::int64_t kKeepAfterNs = 500'000;
+
+enum CallKind { kStart, kPoll, kWait };  // for Grace: after which the application comes straight back
+
+struct HostRequest {
+  HostRequest* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  std::int64_t result = 0;
+  MPID_ChannelId kept_by = 0;  // of a send on the channel, which a copy may end
+  bool done = false;
+  bool forgotten = false;  // nobody asks any more: given back when done
+};
+
+// A packet that came while the host waited for something else, or that the host sent to itself; its bytes follow.
+struct Kept {
+  Kept* next;
+  int from;
+  int length;
+  bool posted;           // its data has been looked after
+  HostRequest* receive;  // of its data into `data`
+  std::uint8_t* data;
+  std::int64_t data_bytes;
+
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(this + 1); }
+};
+
+template <typename T>
+struct Fifo {
+  T* head = nullptr;
+  T* tail = nullptr;
+
+  void put(T* item) {
+    item->next = nullptr;
+    (tail != nullptr ? tail->next : head) = item;
+    tail = item;
+  }
+  T* take() {
+    T* item = head;
+    head = item->next;
+    if (head == nullptr) tail = nullptr;
+    return item;
+  }
+};
+
+// Channel data that the host sent to itself; its bytes follow.
+struct SelfData {
+  SelfData* next;
+  std::int64_t size;
+
+  std::uint8_t* bytes() { return reinterpret_cast<std::uint8_t*>(this + 1); }
+};
+
+struct Host : Process {
+  LiteHostOptions options{};
+  ChannelState* channel = nullptr;
+  Controller controller;
+  Pool<HostRequest> requests;
+  Fifo<Kept> kept;
+  Fifo<SelfData> self_data;
+  Kept* spares = nullptr;
+  int spare_count = 0;
+  std::uint64_t kept_bytes = 0;
+  Kept* delivered = nullptr;  // the packet that was taken last, if its data was kept too
+  int pending = 0;            // operations of the host's that are not complete
+  std::uint64_t completed = 0, completed_seen = 0;
+  std::int64_t received = 0;
+  int awaiting = -1;  // the packet that was taken last is from this peer, and its data comes next
+  int held = -1;  // peer to whom an envelope has been sent whose data comes next
+  bool away = false;
+  bool want_arm = false;
+  bool ending = false;
+  int lost_peer = -1, lost_error = 0;
+  std::uint64_t news_seen = 0;
+  std::int64_t news_ns = 0, polled_ns = 0;
+};
+Host* g_host = nullptr;
+char g_error[1024] = "no error";
+
+[[noreturn]] void fatal(const char* format, ...) __attribute__((format(printf, 1, 2)));
+void fatal(const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(g_error, sizeof g_error, format, arguments);
+  va_end(arguments);
+  if (g_host != nullptr && g_host->options.fatal != nullptr) g_host->options.fatal(g_error);
+  std::fflush(stdout);
+  std::fprintf(stderr, "ch_lite: %s\n", g_error);
+  _exit(1);
+}
+
+[[noreturn]] void fatal_peer(int peer, int error) {
+  char who[192];
+  MPID_ChannelDescribe(peer, who, sizeof who);
+  fatal("rank %d lost %s: %s%s", g_host->rank, who, strerror(error),
+        error == ETIMEDOUT ? "; check that host and port are reachable (firewall, LITE_IFACE, LITE_PORT_RANGE), or raise LITE_CONNECT_TIMEOUT" : "");
+}
+
+void check(int rc, int peer) {
+  if (rc >= 0) return;
+  if (rc == -ENOBUFS || rc == -ENOMEM) fatal("rank %d is out of memory", g_host->rank);
+  fatal_peer(peer, -rc);
+}
+
+MPLITE_ORDINARY Kept* make_kept(std::size_t bytes) {
+  auto* kept = static_cast<Kept*>(std::malloc(sizeof(Kept) + bytes));
+  if (kept != nullptr) *kept = Kept{};
+  return kept;
+}
+
+void free_kept(Kept* kept) {
+  std::free(kept->data);
+  std::free(kept);
+}
+
+// ---- what comes while nobody asks for it ----
+
+Kept* new_kept(Host& h) {
+  if (h.spares != nullptr) {
+    Kept* kept = h.spares;
+    h.spares = kept->next;
+    --h.spare_count;
+    return kept;
+  }
+  return MPID_ChannelInHandler() != 0 ? nullptr : make_kept(MPID_CONTROL_BYTES_MAX);
+}
+
+// The first packet from the engine to the end of the queue. False: there is no room, and its sender is held up.
+bool keep_packet(Host& h) {
+  if (h.kept_bytes >= h.knobs.unexpected_max) return false;
+  Kept* kept = new_kept(h);
+  if (kept == nullptr) return false;
+  kept->length = MPID_RecvAnyControl(kept->bytes(), MPID_CONTROL_BYTES_MAX, &kept->from);
+  h.kept_bytes += static_cast<std::uint64_t>(kept->length);
+  h.kept.put(kept);
+  return true;
+}
+
+void on_done(void* arg, std::int64_t result) {
+  auto* r = static_cast<HostRequest*>(arg);
+  r->done = true;
+  r->result = result;
+  --g_host->pending;
+  ++g_host->completed;
+  if (r->forgotten) g_host->requests.give(r);
+}
+
+HostRequest* new_request(Host& h) {
+  if (h.requests.free_count() == 0 && !h.requests.reserve(1)) fatal("rank %d is out of memory for its requests", h.rank);
+  ++h.pending;
+  return h.requests.take();
+}
+
+// Buffers for the data behind the packets that are kept, so that nothing waits in the stream for the host. In the order of the packets, which is that of the data.
+MPLITE_ORDINARY void post_kept(Host& h) {
+  if (h.awaiting >= 0) return;  // the first claim is the host's
+  for (Kept* kept = h.kept.head; kept != nullptr; kept = kept->next) {
+    if (kept->posted) continue;
+    const int bytes = kept->from != h.rank ? h.options.data_behind(kept->bytes()) : 0;
+    if (bytes > 0) {
+      if (h.kept_bytes >= h.knobs.unexpected_max) return;
+      kept->data = static_cast<std::uint8_t*>(std::malloc(static_cast<std::size_t>(bytes)));
+      if (kept->data == nullptr) return;
+      kept->data_bytes = bytes;
+      h.kept_bytes += static_cast<std::uint64_t>(bytes);
+      kept->receive = new_request(h);
+      MPID_ChannelId id = 0;
+      check(MPID_IRecvFromChannel(kept->data, static_cast<std::size_t>(bytes), kept->from, &id), kept->from);
+      MPID_OnComplete(id, on_done, kept->receive);
+    }
+    kept->posted = true;
+  }
+}
+
+void tell_outstanding(Host& h) { h.controller.set_outstanding(h.pending > 0 || MPID_ChannelQueued() > 0); }
+
+// Moves everything: from the handler, the helper thread, and from waits, the channel's own among them.
+void progress(void*) {
+  Host& h = *g_host;
+  while (MPID_ControlMsgAvail() != 0 && keep_packet(h)) {
+  }
+  if (MPID_ChannelInHandler() == 0 && h.kept.head != nullptr) post_kept(h);
+  tell_outstanding(h);
+}
+
+void want_arm(bool want) { g_host->want_arm = want; }
+
+void lost(void*, int peer, int error) {
+  if (g_host->lost_peer >= 0) return;
+  g_host->lost_peer = peer;
+  g_host->lost_error = error;
+}
+
+// ---- a call of the host's, and waiting in it ----
+
+class Call {
+ public:
+  explicit Call(CallKind kind) : h_(*g_host), kind_(kind) {
+    channel_gate().enter();
+    if (h_.away) h_.controller.came_back();
+    h_.away = false;
+    MPID_ChannelRefill();
+    if (h_.spare_count < kSpares) refill_spares();
+  }
+  ~Call() {
+    tell_outstanding(h_);
+    const bool leave = h_.away = h_.want_arm;
+    channel_gate().leave();
+    if (leave) h_.controller.leave_library(kind_);
+  }
+  Call(const Call&) = delete;
+  Call& operator=(const Call&) = delete;
+
+  Host& host() { return h_; }
+
+ private:
+  void refill_spares() {
+    while (h_.spare_count < kSpares) {
+      Kept* kept = make_kept(MPID_CONTROL_BYTES_MAX);
+      if (kept == nullptr) return;
+      kept->next = h_.spares;
+      h_.spares = kept;
+      ++h_.spare_count;
+    }
+  }
+
+  Host& h_;
+  CallKind kind_;
+};
+
+bool is_news(Host& h) {
+  const Counters& c = channel_counters();
+  const std::uint64_t news = c.frames_in + c.bytes_in + c.bytes_out + c.connections;
+  if (news == h.news_seen) return false;
+  h.news_seen = news;
+  return true;
+}
+
+// One turn of a wait found nothing: by how long there has been no news.
+void idle(Host& h) {
+  const std::int64_t now = h.net.now_ns();
+  if (is_news(h)) {
+    h.news_ns = now;
+    return;
+  }
+  const WaitStep step = decide(h.policy, now - h.news_ns);
+  if (step.kind == WaitStep::kYield) {
+    ++h.engine->counters().yields;
+    sched_yield();
+  } else if (step.kind == WaitStep::kSleep) {
+    MPID_ChannelWait(step.timeout_ns);
+  }
+}
+
+void begin_wait(Host& h) {
+  h.controller.enter_wait();
+  h.news_ns = h.net.now_ns();
+}
+
+void give_up_if_lost(Host& h) {
+  if (h.lost_peer >= 0 && !h.ending) fatal_peer(h.lost_peer, h.lost_error);
+}
+
+// `peer`: whose news is awaited, or -1.
+template <typename Done>
+void wait_until(Host& h, int peer, Done done) {
+  if (done()) return;
+  begin_wait(h);
+  for (;;) {
+    if (peer >= 0 && peer != h.rank) MPID_ChannelPrefer(peer);
+    progress(nullptr);
+    if (done()) return;
+    give_up_if_lost(h);
+    MPID_ChannelRefill();
+    idle(h);
+  }
+}
+
+// A poll of the host's found nothing. Many in a row are a wait.
+void polled_in_vain(Host& h) {
+  give_up_if_lost(h);
+  const std::int64_t now = h.net.now_ns();
+  if (now - h.polled_ns > kStillPollingNs)
+    begin_wait(h);
+  else
+    idle(h);
+  h.polled_ns = h.net.now_ns();
+}
+
+void keep_id(int* id, std::uint64_t handle) {
+  std::memset(id, 0, 4 * sizeof *id);
+  std::memcpy(id, &handle, sizeof handle);
+}
+
+HostRequest* request_of(Host& h, const int* id) {
+  std::uint64_t handle;
+  std::memcpy(&handle, id, sizeof handle);
+  return handle == 0 ? nullptr : h.requests.find(handle);
+}
+
+void give_back(Host& h, HostRequest* r, int* id) {
+  if (r->result < 0 && r->result != -ECANCELED) fatal_peer(h.lost_peer >= 0 ? h.lost_peer : h.rank, static_cast<int>(-r->result));
+  h.received = r->result;
+  h.requests.give(r);
+  keep_id(id, 0);
+}
+
+void let_go(Host& h) {
+  if (h.held < 0) return;
+  MPID_ChannelRelease(h.held);
+  h.held = -1;
+}
+
+// A started operation: nothing to wait for, or a request.
+HostRequest* follow(Host& h, MPID_ChannelId channel_id, int* id) {
+  keep_id(id, 0);
+  if (channel_id == 0) return nullptr;
+  HostRequest* r = new_request(h);
+  keep_id(id, r->pool_handle);
+  MPID_OnComplete(channel_id, on_done, r);
+  return r;
+}
+
+HostRequest* start_send(Host& h, const void* buf, std::int64_t size, int dest, int* id) {
+  MPID_ChannelId channel_id = 0;
+  const int rc = MPID_ISendChannel(buf, static_cast<std::size_t>(size), dest, &channel_id);
+  HostRequest* r = follow(h, channel_id, id);
+  if (r != nullptr) r->kept_by = channel_id;
+  let_go(h);
+  check(rc, dest);
+  return r;
+}
+
+// Waits for it, or keeps a copy of what it sends; gives the id back.
+void finish(Host& h, HostRequest* r, int* id) {
+  bool kept = false;
+  if (!r->done) begin_wait(h);  // from now on counts what the copy waits for
+  wait_until(h, -1, [&] {
+    if (!r->done && r->kept_by != 0 && h.net.now_ns() - h.news_ns >= kKeepAfterNs) kept = MPID_KeepChannel(r->kept_by) != 0;
+    return r->done || kept;
+  });
+  if (r->done) return give_back(h, r, id);
+  r->forgotten = true;
+  keep_id(id, 0);
+}
+
+void put_to_self(Host& h, const void* pkt, int size) {
+  Kept* kept = make_kept(static_cast<std::size_t>(size));
+  if (kept == nullptr) fatal("rank %d is out of memory for a packet to itself", h.rank);
+  kept->from = h.rank;
+  kept->length = size;
+  std::memcpy(kept->bytes(), pkt, static_cast<std::size_t>(size));
+  h.kept_bytes += static_cast<std::uint64_t>(size);
+  h.kept.put(kept);
+}
+
+void send_to_self(Host& h, const void* buf, std::int64_t size) {
+  auto* data = static_cast<SelfData*>(std::malloc(sizeof(SelfData) + static_cast<std::size_t>(size)));
+  if (data == nullptr) fatal("rank %d is out of memory for a message to itself", h.rank);
+  data->size = size;
+  std::memcpy(data->bytes(), buf, static_cast<std::size_t>(size));
+  h.self_data.put(data);
+  ++h.engine->counters().self_msgs;
+  h.engine->counters().self_bytes += static_cast<std::uint64_t>(size);
+}
+
+// Dissemination, with empty channel messages: in round k everybody tells the one 2^k ahead and hears from the one 2^k behind. What the host has left unreceived is
+// thrown away.
+void barrier(Host& h) {
+  for (int ahead = 1; ahead < h.size; ahead *= 2) {
+    const int to = (h.rank + ahead) % h.size, from = (h.rank + h.size - ahead) % h.size;
+    MPID_ChannelId out = 0;
+    if (MPID_ISendChannel(nullptr, 0, to, &out) < 0) return;
+    HostRequest* sent = out != 0 ? new_request(h) : nullptr;
+    if (sent != nullptr) MPID_OnComplete(out, on_done, sent);
+    std::int64_t length = 1;
+    while (length > 0) {
+      MPID_ChannelId in = 0;
+      if (MPID_IRecvFromChannel(nullptr, 0, from, &in) < 0) return;
+      HostRequest* r = new_request(h);
+      MPID_OnComplete(in, on_done, r);
+      wait_until(h, from, [&] { return r->done; });
+      length = r->result;
+      h.requests.give(r);
+    }
+    if (sent != nullptr) {
+      wait_until(h, to, [&] { return sent->done; });
+      h.requests.give(sent);
+    }
+  }
+}
+
+void free_host() {
+  Host* h = g_host;
+  if (h == nullptr) return;
+  h->end_engine();  // completes what is left, so before what it calls
+  channel_bind(nullptr);
+  delete h->channel;
+  while (h->kept.head != nullptr) free_kept(h->kept.take());
+  while (h->self_data.head != nullptr) std::free(h->self_data.take());
+  while (h->spares != nullptr) {
+    Kept* next = h->spares->next;
+    free_kept(h->spares);
+    h->spares = next;
+  }
+  delete h;
+  g_host = nullptr;
+}
+
+int start(const LiteHostOptions& options, LiteHostJob& job) {
+  Host* h = g_host = new (std::nothrow) Host;
+  if (h == nullptr) return -1;
+  h->options = options;
+  Launched launched;
+  if (is_launched() && !read_launched(launched, g_error, sizeof g_error)) return -1;
+  AddressBlob blob;
+  if (h->listen(&blob, g_error, sizeof g_error) != StartFault::kNone) return -1;
+  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
+  int error = table == nullptr ? ENOMEM : 0;
+  if (error == 0 && is_launched())
+    error = exchange_addresses(launched, blob, table);
+  else if (error == 0)
+    table[0] = blob;
+  if (error != 0) {
+    delete[] table;
+    std::snprintf(g_error, sizeof g_error, "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", launched.fd, strerror(error));
+    return -1;
+  }
+  const StartFault fault = h->join(launched.rank, launched.size, table, 0, g_error, sizeof g_error);
+  delete[] table;
+  if (fault != StartFault::kNone) return -1;
+  h->channel = new (std::nothrow) ChannelState(*h->engine);
+  if (h->channel == nullptr || h->channel->peers == nullptr) {
+    std::snprintf(g_error, sizeof g_error, "out of memory for the channels of %d ranks", h->size);
+    return -1;
+  }
+  h->channel->wait_policy = h->policy;
+  channel_bind(h->channel);
+  MPID_ChannelSetProgress(progress, nullptr);
+  MPID_ChannelSetLost(lost, nullptr);
+  Controller::Options controller;
+  controller.kind = h->knobs.controller;
+  controller.signal = h->knobs.signal;
+  controller.progress = progress;
+  controller.want_arm = want_arm;
+  controller.grace = h->knobs.grace;
+  if (h->controller.start(*h->engine, controller, g_error, sizeof g_error) < 0) return -1;
+  h->engine->set_outstanding(true);  // each call of the host's is one because it wants to know
+  job.rank = h->rank;
+  job.size = h->size;
+  job.short_max = h->knobs.short_max;
+  job.eager_max = h->knobs.eager_max;
+  return 0;
+}
+
+}  // namespace
+}  // namespace ch_lite
+
+using namespace ch_lite;
+
+const char* lite_host_error(void) { return g_error; }
+
+int lite_host_start(const LiteHostOptions* options, LiteHostJob* job) {
+  if (g_host != nullptr) {
+    std::snprintf(g_error, sizeof g_error, "lite_host_start was called twice");
+    return -1;
+  }
+  const int rc = start(*options, *job);
+  if (rc != 0) free_host();
+  return rc;
+}
+
+void lite_host_end(void) {
+  Host* h = g_host;
+  if (h == nullptr) return;
+  {
+    mplite::Hold hold(channel_gate());
+    let_go(*h);
+    wait_until(*h, -1, [] { return MPID_ChannelQueued() == 0; });
+    // Twice: after the first everybody has the connections that a barrier needs; from then on an end of stream is ordinary, and after the second everybody
+    // knows so and closes.
+    barrier(*h);
+    h->ending = true;
+    h->engine->quiesce();
+    barrier(*h);
+  }
+  h->controller.stop();
+  if (h->knobs.stats) {
+    char text[mplite::kStatsBytes];
+    const std::size_t length = mplite::format_stats(h->engine->counters(), h->rank, mplite::controller_name(h->knobs.controller), text);
+    if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
+  }
+  if (h->knobs.trace) mplite::trace_finish(h->knobs.trace_prefix);
+  free_host();
+}
+
+// ---- control packets ----
+
+int lite_host_control_avail(void) {
+  Call call(kPoll);
+  Host& h = call.host();
+  if (h.kept.head != nullptr || MPID_ControlMsgAvail() != 0) return 1;
+  polled_in_vain(h);
+  return 0;
+}
+
+void lite_host_recv_control(void* pkt, int size, int* from) {
+  Call call(kWait);
+  Host& h = call.host();
+  if (h.delivered != nullptr) {
+    free_kept(h.delivered);
+    h.delivered = nullptr;
+  }
+  if (h.kept.head == nullptr && MPID_ControlMsgAvail() == 0) {
+    begin_wait(h);
+    // A turned-away handler, or the helper thread, may keep it instead.
+    while (h.kept.head == nullptr && MPID_ControlMsgAvail() == 0) {
+      give_up_if_lost(h);
+      MPID_ChannelRefill();
+      idle(h);
+    }
+  }
+  if (h.kept.head == nullptr) {
+    MPID_RecvAnyControl(pkt, size, from);
+    if (h.options.data_behind(pkt) > 0) h.awaiting = *from;
+    return;
+  }
+  Kept* kept = h.kept.take();
+  std::memcpy(pkt, kept->bytes(), static_cast<std::size_t>(std::min(kept->length, size)));
+  *from = kept->from;
+  h.kept_bytes -= static_cast<std::uint64_t>(kept->length);
+  if (kept->data != nullptr) {
+    h.delivered = kept;
+    return;
+  }
+  if (kept->from != h.rank && h.options.data_behind(kept->bytes()) > 0) h.awaiting = kept->from;
+  free_kept(kept);
+}
+
+void lite_host_send_control(const void* pkt, int size, int dest) {
+  Call call(kStart);
+  Host& h = call.host();
+  if (dest == h.rank) return put_to_self(h, pkt, size);
+  let_go(h);
+  if (h.options.data_behind(pkt) > 0) {
+    MPID_ChannelHold(dest);
+    h.held = dest;
+  }
+  check(MPID_SendControl(pkt, size, dest), dest);
+}
+
+void lite_host_wait_for_news(void) {
+  Call call(kWait);
+  Host& h = call.host();
+  wait_until(h, -1, [&] { return h.kept.head != nullptr || h.completed != h.completed_seen; });
+}
+
+// ---- channel ----
+
+void lite_host_send(const void* buf, int64_t size, int dest) {
+  Call call(kStart);
+  Host& h = call.host();
+  if (dest == h.rank) return send_to_self(h, buf, size);
+  int id[4];
+  if (HostRequest* r = start_send(h, buf, size, dest, id)) finish(h, r, id);
+}
+
+void lite_host_isend(const void* buf, int64_t size, int dest, int* id) {
+  Call call(kStart);
+  Host& h = call.host();
+  keep_id(id, 0);
+  if (dest == h.rank) return send_to_self(h, buf, size);
+  start_send(h, buf, size, dest, id);
+}
+
+void lite_host_recv(void* buf, int64_t maxsize, int from) {
+  Call call(kWait);
+  Host& h = call.host();
+  if (from == h.rank) {
+    SelfData* data = h.self_data.take();
+    std::memcpy(buf, data->bytes(), static_cast<std::size_t>(std::min(maxsize, data->size)));
+    std::free(data);
+    return;
+  }
+  if (Kept* kept = h.delivered; kept != nullptr && kept->from == from) {
+    wait_until(h, from, [&] { return kept->receive->done; });
+    int id[4];
+    give_back(h, kept->receive, id);
+    std::memcpy(buf, kept->data, static_cast<std::size_t>(std::min(maxsize, kept->data_bytes)));
+    h.kept_bytes -= static_cast<std::uint64_t>(kept->data_bytes);
+    h.delivered = nullptr;
+    return free_kept(kept);
+  }
+  MPID_ChannelId channel_id = 0;
+  check(MPID_IRecvFromChannel(buf, static_cast<std::size_t>(maxsize), from, &channel_id), from);
+  HostRequest* r = new_request(h);
+  MPID_OnComplete(channel_id, on_done, r);
+  h.awaiting = -1;
+  int id[4];
+  wait_until(h, from, [&] { return r->done; });
+  give_back(h, r, id);
+}
+
+// ---- transfers ----
+
+void lite_host_create_transfer(void* buf, int64_t size, int* name, int* id) {
+  Call call(kStart);
+  Host& h = call.host();
+  MPID_TransferId transfer = 0;
+  MPID_ChannelId receive = 0;
+  check(MPID_CreateRecvTransfer(buf, static_cast<std::size_t>(size), MPID_ANY_PARTNER, &transfer), h.rank);
+  *name = static_cast<int>(MPID_TransferShortName(transfer));
+  if (*name == 0) fatal("rank %d: more than %d transfers are under way", h.rank, 1 << 19);
+  check(MPID_StartNBRecvTransfer(buf, static_cast<std::size_t>(size), MPID_ANY_PARTNER, transfer, &receive), h.rank);
+  follow(h, receive, id);
+}
+
+void lite_host_isend_transfer(const void* buf, int64_t size, int dest, int name, int* id) {
+  Call call(kStart);
+  MPID_ChannelId channel_id = 0;
+  const int rc = MPID_StartNBSendTransfer(buf, static_cast<std::size_t>(size), dest, static_cast<std::uint32_t>(name), &channel_id);
+  follow(call.host(), channel_id, id);
+  check(rc, dest);
+}
+
+void lite_host_send_transfer(const void* buf, int64_t size, int dest, int name) {
+  int id[4];
+  lite_host_isend_transfer(buf, size, dest, name, id);
+  lite_host_wait(id);
+}
+
+// ---- completion ----
+
+int lite_host_look(const int* id) {
+  Call call(kPoll);
+  Host& h = call.host();
+  const HostRequest* r = request_of(h, id);
+  if (r == nullptr || r->done) return 1;
+  progress(nullptr);
+  if (!r->done) polled_in_vain(h);
+  h.completed_seen = h.completed;
+  return r->done ? 1 : 0;
+}
+
+int lite_host_test(int* id) {
+  if (lite_host_look(id) == 0) return 0;
+  lite_host_wait(id);
+  return 1;
+}
+
+int64_t lite_host_wait(int* id) {
+  Call call(kWait);
+  Host& h = call.host();
+  h.received = 0;
+  HostRequest* r = request_of(h, id);
+  if (r == nullptr) return 0;
+  finish(h, r, id);
+  return h.received;
+}
+
+int64_t lite_host_received(void) { return g_host->received; }

@@ -1,0 +1,100 @@
+#!/bin/bash
+# scripts/install-device on MPICH-1 trees: recognises, refuses, drops in, is idempotent, and --remove restores. The trees are made of the files that it looks for,
+# and autoreconf is one that only leaves its mark; the real thing is docs/mpich1.md.
+set -u
+top=$(cd "$(dirname "$0")/../.." && pwd)
+work=$(mktemp -d) passed=0 failed=0
+trap 'rm -rf "$work"' EXIT
+mkdir "$work/bin"
+printf '#!/bin/sh\necho run >>%s/autoreconf.runs\necho made >configure\nmkdir -p build-aux autom4te.cache\n' "$work" >"$work/bin/autoreconf"
+for tool in automake libtoolize pkg-config; do printf '#!/bin/sh\n' >"$work/bin/$tool"; done
+chmod +x "$work"/bin/*
+export PATH=$work/bin:$PATH
+
+tree() { # NAME VERSION
+  local t=$work/$1 file
+  rm -rf "$t"
+  for file in configure Makefile.in util/mpirun.args.in mpid/ch2/adi2init.c mpid/ch2/packets.h mpid/ch2/chnrndv.c mpid/ch2/mpiddevbase.h mpid/util/queue.c mpid/ch_p4/chdef.h; do
+    mkdir -p "$t/$(dirname "$file")"
+    echo "the host's $file" >"$t/$file"
+  done
+  printf '\n\t\t\t  Portable MPI Model Implementation of MPI\n\n\t\t\t Version %s, November, 2005\n' "$2" >"$t/README"
+}
+install() { # ARGUMENT…
+  status=0
+  text=$("$top/scripts/install-device" "$@" 2>&1) || status=$?
+}
+verdict() { # NAME CONDITION…
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "$name:F: not so: $*; status $status, said: $text"
+  fi
+}
+says() { [[ $text == *"$1"* ]]; }
+refuses() { # WHAT-IT-SAYS; the tree stays as it was
+  [ "$status" = 1 ] && says "$1" && diff -r "$work/before" "$work/mpich" >/dev/null
+}
+before() { rm -rf "$work/before" && cp -a "$work/mpich" "$work/before"; }
+
+tree mpich 1.2.7p1
+before
+install "$work/mpich"
+verdict drops_in test "$status" = 0
+verdict drops_in diff -r -x ch_lite "$work/before" "$work/mpich"
+for file in setup_ch_lite Makefile.in channel.h chdef.h chconfig.h chpackflow.h mpid_time.h litepriv.c mpirun.lst mpirun.ch_lite.in install_ch_lite \
+  lite/configure.ac lite/Makefile.am lite/configure lite/src/ch_lite/channel_host.h lite/src/mplite/engine.cpp; do
+  verdict "drops_in $file" test -s "$work/mpich/mpid/ch_lite/$file"
+done
+verdict setup_can_be_run test -x "$work/mpich/mpid/ch_lite/setup_ch_lite"
+verdict leaves_out_the_other_host test ! -e "$work/mpich/mpid/ch_lite/lite/src/ch_lite/ch4"
+
+# Nothing to do the second time; what a build has left stays; what is not ours any more goes.
+touch "$work/mpich/mpid/ch_lite/litepriv.o" "$work/mpich/mpid/ch_lite/Makefile" "$work/mpich/mpid/ch_lite/lite/src/mplite/engine.o"
+touch "$work/mpich/mpid/ch_lite/older.c"
+touch -d '2 days ago' "$work/mpich/mpid/ch_lite/channel.h"
+install "$work/mpich"
+verdict is_idempotent says "files copied: device 0, engine 0"
+verdict is_idempotent test "$(wc -l <"$work/autoreconf.runs")" = 1
+verdict is_idempotent test "$work/mpich/mpid/ch_lite/setup_ch_lite" -nt "$work/mpich/mpid/ch_lite/channel.h"
+verdict keeps_the_build test -e "$work/mpich/mpid/ch_lite/litepriv.o" -a -e "$work/mpich/mpid/ch_lite/Makefile" -a -e "$work/mpich/mpid/ch_lite/lite/src/mplite/engine.o"
+verdict drops_what_is_no_longer_ours test ! -e "$work/mpich/mpid/ch_lite/older.c"
+
+install --remove "$work/mpich"
+verdict removes test "$status" = 0
+verdict removes diff -r "$work/before" "$work/mpich"
+install --remove "$work/mpich"
+verdict removes_nothing_twice says "nothing to remove"
+
+mkdir "$work/mpich/mpid/ch_lite"
+echo "somebody else's" >"$work/mpich/mpid/ch_lite/chdef.h"
+before
+install "$work/mpich"
+verdict refuses_a_device_of_somebody_else refuses "was not put there by this script"
+install --remove "$work/mpich"
+verdict does_not_remove_a_device_of_somebody_else refuses "was not put there by this script"
+
+for version in 1.1.2 2.1; do
+  tree mpich "$version"
+  before
+  install "$work/mpich"
+  verdict "refuses_version $version" refuses "is MPICH $version"
+done
+tree mpich 1.2.7p1
+rm "$work/mpich/mpid/ch2/packets.h"
+before
+install "$work/mpich"
+verdict refuses_half_a_tree refuses "mpid/ch2/packets.h is missing"
+rm -rf "$work/mpich" && mkdir -p "$work/mpich/src"
+before
+install "$work/mpich"
+verdict refuses_what_is_no_mpich refuses "is not the top of an MPICH"
+install "$work/nowhere"
+verdict refuses_a_missing_directory says "is not a directory"
+
+total=$((passed + failed))
+echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"
+[ "$failed" = 0 ]

@@ -1,0 +1,101 @@
+#!/bin/bash
+# lite-mprun with ranks on other hosts: placement, output, input, ends, and what a remote shell's command line tells. The remote shell is one without a network
+# (LITE_RSH), which starts in another directory and with an empty environment, as on another host. In the build directory.
+# shellcheck disable=SC2016  # what the ranks' shells expand
+set -u
+launcher=${LITE_MPRUN:-$PWD/lite-mprun} self=$PWD/test/unit/mprun_test
+work=$(mktemp -d) passed=0 failed=0
+trap 'rm -rf "$work"' EXIT
+cat >"$work/rsh" <<END
+#!/bin/bash
+printf '%s\n' "\$*" >>"$work/commands"
+host=\$1
+shift
+[ "\$host" != down ] || { echo "rsh: no route to \$host" >&2; exit 255; }
+cd / && exec env -i PATH="\$PATH" HOME=/ ON_HOST="\$host" sh -c "\$*"
+END
+chmod +x "$work/rsh"
+export LITE_RSH="$work/rsh" LITE_IFACE=lo
+unset MPLITE_SIZE MPLITE_RANK MPLITE_FD ON_HOST
+
+run() { # ARGUMENT…  -> $text, $status; standard input from our caller
+  : >"$work/commands"
+  status=0
+  text=$(timeout 30 "$launcher" "$@" 2>&1) || status=$?
+}
+verdict() { # NAME CONDITION…
+  local name=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "$name:F: not so: $*; status $status, said:"
+    head -n 8 <<<"$text" | sed 's/^/    | /'
+  fi
+}
+says() { grep -qF -- "$1" <<<"$text"; }
+
+printf 'here # a comment\n\nthere:2\n%s\n' "$(hostname)" >"$work/machines"
+show="echo rank \$MPLITE_RANK of \$MPLITE_SIZE on \${ON_HOST:-this} in \$PWD with \${LITE_FRAME:-nothing} rsh \${LITE_RSH:-unset}"
+cd "$work" || exit 2
+run -n 6 -machinefile machines -x LITE_FRAME=8K sh -c "$show" </dev/null
+verdict ranks_are_placed_in_the_order_of_the_file test "$status" = 0
+for line in "rank 0 of 6 on here" "rank 1 of 6 on there" "rank 2 of 6 on there" "rank 3 of 6 on this" "rank 4 of 6 on here" "rank 5 of 6 on there"; do
+  verdict ranks_are_placed_in_the_order_of_the_file says "$line in $work with 8K rsh unset"
+done
+verdict command_lines_tell_nothing_but_the_agent test "$(sort -u "$work/commands")" = "$(printf "%s exec '%s' --agent\n" here "$launcher" there "$launcher")"
+
+for controller in sigio thread; do
+  run -n 4 -machinefile machines -x LITE_CONTROLLER=$controller "$self" ring </dev/null
+  verdict ranks_meet_across_hosts test "$status" = 0
+  verdict ranks_meet_across_hosts says "ring of 4 by $controller"
+done
+
+printf 'here\nthere\n' >"$work/machines"
+run -n 2 -machinefile machines sh -c 'test $MPLITE_RANK = 1 && exit 7; exec sleep 60' </dev/null
+verdict first_failure_ends_the_others test "$status" = 7
+verdict first_failure_ends_the_others says "rank 1"
+run -n 2 -machinefile machines sh -c 'test $MPLITE_RANK = 0 && kill -9 $$; exec sleep 60' </dev/null
+verdict killed_rank_is_told test "$status" = 137
+verdict killed_rank_is_told says "signal 9"
+run -n 2 -machinefile machines ./no-such-program </dev/null
+verdict missing_program_is_told test "$status" = 127
+verdict missing_program_is_told says "./no-such-program: No such file"
+
+run -n 2 -machinefile machines sh -c 'cat | wc -c' < <(head -c 3000000 /dev/zero)
+verdict input_goes_to_rank_0 test "$(sort -n <<<"$text" | tr '\n' ' ')" = "0 3000000 "
+run -n 2 -machinefile machines sh -c 'head -c 2000000 /dev/zero | tr "\0" x' </dev/null
+verdict output_arrives_whole test "${#text}" = 4000000
+
+printf 'here\ndown\n' >"$work/machines"
+run -n 2 -machinefile machines sleep 60 </dev/null
+verdict unreachable_host_is_told test "$status" = 255
+verdict unreachable_host_is_told says "rank 1: the remote shell to down (LITE_RSH) ended before the rank did"
+LITE_RSH=./no-such-shell run -n 1 -machinefile machines true </dev/null
+verdict missing_shell_is_told says "LITE_RSH names the command"
+
+for wrong in 'a:0' 'a:x' '-oProxyCommand=x' ':3' '# nothing'; do
+  printf '%s\n' "$wrong" >"$work/machines"
+  run -n 1 -machinefile machines true </dev/null
+  verdict "wrong_machine_file_is_refused $wrong" test "$status" = 2
+done
+run -n 1 -machinefile no-such-file true </dev/null
+verdict missing_machine_file_is_told says "no-such-file: No such file"
+
+# The launcher's end, however it comes, is that of its ranks: the last of them closes the pipe.
+printf 'here\nthere\n' >"$work/machines"
+for signal in TERM KILL; do
+  coproc "$launcher" -n 2 -machinefile machines sh -c 'echo up; exec sleep 60' </dev/null 2>&1
+  pid=$COPROC_PID out=${COPROC[0]}
+  read -r -t 20 -u "$out" _ && read -r -t 20 -u "$out" _
+  kill -$signal "$pid"
+  text=$(timeout 15 cat <&"$out") && status=0 || status=$?
+  wait "$pid" 2>/dev/null
+  left=$(pgrep -f "^$launcher --agent" | wc -l)
+  verdict "ended_launcher_ends_its_ranks $signal" test "$status:$left" = 0:0
+done
+
+total=$((passed + failed))
+echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"
+[ "$failed" = 0 ]
