@@ -107,17 +107,15 @@ struct Host : Process {
   std::int64_t news_ns = 0, polled_ns = 0;
 };
 Host* g_host = nullptr;
-char g_error[1024] = "no error";
-
 [[noreturn]] void fatal(const char* format, ...) __attribute__((format(printf, 1, 2)));
 void fatal(const char* format, ...) {
   va_list arguments;
   va_start(arguments, format);
-  std::vsnprintf(g_error, sizeof g_error, format, arguments);
+  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
   va_end(arguments);
-  if (g_host != nullptr && g_host->options.fatal != nullptr) g_host->options.fatal(g_error);
+  if (g_host != nullptr && g_host->options.fatal != nullptr) g_host->options.fatal(g_last_error);
   std::fflush(stdout);
-  std::fprintf(stderr, "ch_lite: %s\n", g_error);
+  std::fprintf(stderr, "ch_lite: %s\n", g_last_error);
   _exit(1);
 }
 
@@ -444,9 +442,9 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   if (h == nullptr) return -1;
   h->options = options;
   Launched launched;
-  if (is_launched() && !read_launched(launched, g_error, sizeof g_error)) return -1;
+  if (is_launched() && !read_launched(launched, g_last_error, sizeof g_last_error)) return -1;
   AddressBlob blob;
-  if (h->listen(&blob, g_error, sizeof g_error) != StartFault::kNone) return -1;
+  if (h->listen(&blob, g_last_error, sizeof g_last_error) != StartFault::kNone) return -1;
   auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
   int error = table == nullptr ? ENOMEM : 0;
   if (error == 0 && is_launched())
@@ -455,17 +453,13 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
     table[0] = blob;
   if (error != 0) {
     delete[] table;
-    std::snprintf(g_error, sizeof g_error, "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", launched.fd, strerror(error));
-    return -1;
+    return fail(-1, "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)", launched.fd, strerror(error));
   }
-  const StartFault fault = h->join(launched.rank, launched.size, table, 0, g_error, sizeof g_error);
+  const StartFault fault = h->join(launched.rank, launched.size, table, 0, g_last_error, sizeof g_last_error);
   delete[] table;
   if (fault != StartFault::kNone) return -1;
   h->channel = new (std::nothrow) ChannelState(*h->engine);
-  if (h->channel == nullptr || h->channel->peers == nullptr) {
-    std::snprintf(g_error, sizeof g_error, "out of memory for the channels of %d ranks", h->size);
-    return -1;
-  }
+  if (h->channel == nullptr || h->channel->peers == nullptr) return fail(-1, "out of memory for the channels of %d ranks", h->size);
   h->channel->wait_policy = h->policy;
   channel_bind(h->channel);
   MPID_ChannelSetProgress(progress, nullptr);
@@ -476,7 +470,7 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   controller.progress = progress;
   controller.want_arm = want_arm;
   controller.grace = h->knobs.grace;
-  if (h->controller.start(*h->engine, controller, g_error, sizeof g_error) < 0) return -1;
+  if (h->controller.start(*h->engine, controller, g_last_error, sizeof g_last_error) < 0) return -1;
   h->engine->set_outstanding(true);  // each call of the host's is one because it wants to know
   job.rank = h->rank;
   job.size = h->size;
@@ -490,13 +484,10 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
 
 using namespace ch_lite;
 
-const char* lite_host_error(void) { return g_error; }
+const char* lite_host_error(void) { return mplite::g_last_error; }
 
 int lite_host_start(const LiteHostOptions* options, LiteHostJob* job) {
-  if (g_host != nullptr) {
-    std::snprintf(g_error, sizeof g_error, "lite_host_start was called twice");
-    return -1;
-  }
+  if (g_host != nullptr) return mplite::fail(-1, "lite_host_start was called twice");
   const int rc = start(*options, *job);
   if (rc != 0) free_host();
   return rc;

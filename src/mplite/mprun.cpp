@@ -188,21 +188,6 @@ bool start(Job& job, int size, const sigset_t& mask, char** command) {
   return true;
 }
 
-void write_out(const std::uint8_t* at, std::size_t bytes) {
-  while (bytes > 0) {
-    const ssize_t n = write(STDOUT_FILENO, at, bytes);
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) {
-      pollfd p = {STDOUT_FILENO, POLLOUT, 0};
-      poll(&p, 1, -1);
-      continue;
-    }
-    if (n <= 0) return;
-    at += n;
-    bytes -= static_cast<std::size_t>(n);
-  }
-}
-
 // From and to the agent on another host.
 void serve_remote(Job& job, int index) {
   Rank& r = job.ranks[static_cast<std::size_t>(index)];
@@ -231,7 +216,7 @@ void serve_remote(Job& job, int index) {
     while (remote.reader.next(type, payload, length)) {
       std::int32_t status;
       if (type == mprun::FrameType::kOutput) {
-        write_out(payload, length);
+        mprun::write_all(STDOUT_FILENO, payload, length);
       } else if (type == mprun::FrameType::kBlob && length == sizeof(mplite::AddressBlob) && r.heard == 0) {
         std::memcpy(&job.table[static_cast<std::size_t>(index)], payload, length);
         r.heard = length;

@@ -21,12 +21,6 @@
 #include "wireup.h"
 
 namespace mprun {
-namespace {
-
-constexpr std::size_t kHeaderBytes = 5;
-constexpr std::size_t kFrameMax = std::size_t{1} << 30;
-constexpr std::size_t kUnreadMax = 1 << 20;
-constexpr int kGraceMs = 2000;  // between SIGTERM and SIGKILL
 
 bool write_all(int fd, const void* data, std::size_t bytes) {
   const auto* at = static_cast<const std::uint8_t*>(data);
@@ -44,6 +38,13 @@ bool write_all(int fd, const void* data, std::size_t bytes) {
   }
   return true;
 }
+
+namespace {
+
+constexpr std::size_t kHeaderBytes = 5;
+constexpr std::size_t kFrameMax = std::size_t{1} << 30;
+constexpr std::size_t kUnreadMax = 1 << 20;
+constexpr int kGraceMs = 2000;  // between SIGTERM and SIGKILL
 
 bool send_frame(FrameType type, const void* payload, std::size_t length) {
   std::vector<std::uint8_t> frame;

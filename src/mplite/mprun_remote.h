@@ -45,6 +45,9 @@ std::vector<std::uint8_t> make_order(int rank, int size, const std::vector<std::
 // Starts the remote shell; `fd` (non-blocking) is its standard input and output. -1: errno.
 pid_t start_remote(const std::string& host, int& fd);
 
+// All of it, whether the descriptor blocks or not. False: errno.
+bool write_all(int fd, const void* data, std::size_t bytes);
+
 // lite-mprun --agent: the other end. Returns the exit status.
 int run_agent();
 

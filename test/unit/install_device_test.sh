@@ -3,6 +3,8 @@
 # and autoreconf is one that only leaves its mark; the real thing is docs/mpich1.md.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
+# shellcheck source=test/unit/verdict.sh
+. "$top/test/unit/verdict.sh"
 work=$(mktemp -d) passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
@@ -24,17 +26,6 @@ install() { # ARGUMENT…
   status=0
   text=$("$top/scripts/install-device" "$@" 2>&1) || status=$?
 }
-verdict() { # NAME CONDITION…
-  local name=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "$name:F: not so: $*; status $status, said: $text"
-  fi
-}
-says() { [[ $text == *"$1"* ]]; }
 refuses() { # WHAT-IT-SAYS; the tree stays as it was
   [ "$status" = 1 ] && says "$1" && diff -r "$work/before" "$work/mpich" >/dev/null
 }

@@ -4,6 +4,8 @@
 # shellcheck disable=SC2016  # what the ranks' shells expand
 set -u
 launcher=${LITE_MPRUN:-$PWD/lite-mprun} self=$PWD/test/unit/mprun_test
+# shellcheck source=test/unit/verdict.sh
+. "$(dirname "$0")/verdict.sh"
 work=$(mktemp -d) passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 cat >"$work/rsh" <<END
@@ -23,18 +25,6 @@ run() { # ARGUMENT…  -> $text, $status; standard input from our caller
   status=0
   text=$(timeout 30 "$launcher" "$@" 2>&1) || status=$?
 }
-verdict() { # NAME CONDITION…
-  local name=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "$name:F: not so: $*; status $status, said:"
-    head -n 8 <<<"$text" | sed 's/^/    | /'
-  fi
-}
-says() { grep -qF -- "$1" <<<"$text"; }
 
 printf 'here # a comment\n\nthere:2\n%s\n' "$(hostname)" >"$work/machines"
 show="echo rank \$MPLITE_RANK of \$MPLITE_SIZE on \${ON_HOST:-this} in \$PWD with \${LITE_FRAME:-nothing} rsh \${LITE_RSH:-unset}"
@@ -87,10 +77,12 @@ verdict missing_machine_file_is_told says "no-such-file: No such file"
 printf 'here\nthere\n' >"$work/machines"
 for signal in TERM KILL; do
   coproc "$launcher" -n 2 -machinefile machines sh -c 'echo up; exec sleep 60' </dev/null 2>&1
-  pid=$COPROC_PID out=${COPROC[0]}
+  pid=$COPROC_PID
+  exec {out}<&"${COPROC[0]}" # our own: the shell closes its end as soon as it hears of the launcher's end
   read -r -t 20 -u "$out" _ && read -r -t 20 -u "$out" _
   kill -$signal "$pid"
   text=$(timeout 15 cat <&"$out") && status=0 || status=$?
+  exec {out}<&-
   wait "$pid" 2>/dev/null
   left=$(pgrep -f "^$launcher --agent" | wc -l)
   verdict "ended_launcher_ends_its_ranks $signal" test "$status:$left" = 0:0
