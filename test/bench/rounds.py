@@ -113,13 +113,9 @@ def identify(variant):
     bin_directory = os.path.join(variant["prefix"], "bin")
     variant["device"], variant["version"] = "", ""
     mpichversion = output_of([os.path.join(bin_directory, "mpichversion")]) if os.access(os.path.join(bin_directory, "mpichversion"), os.X_OK) else ""
-    # MPICH 1's mpirun is a family of shell scripts; only ch_p4 takes the process-group file that names hosts of one's own
-    if os.path.exists(os.path.join(bin_directory, "mpirun.args")) or os.path.exists(os.path.join(bin_directory, "mpirun.ch_p4")):
-        if not os.path.exists(os.path.join(bin_directory, "mpirun.ch_p4")):
-            die(f"{variant['name']}: the MPICH 1 in {variant['prefix']} has no mpirun.ch_p4, and no other of its devices can be started on chosen hosts here")
-        variant.update(family="mpich1", device="ch_p4", mpiexec=os.path.join(bin_directory, "mpirun"))
-        found = re.search(r"MPICH Version:\s*(\S+)", mpichversion)
-        variant["version"] = f"MPICH {found.group(1) if found else '1'}, ch_p4"
+    # MPICH 1's mpirun is a family of shell scripts
+    if any(os.path.exists(os.path.join(bin_directory, name)) for name in ("mpirun.args", "mpirun.ch_p4", "mpirun.ch_lite")):
+        identify_mpich1(variant, bin_directory, mpichversion)
         return
     variant["family"] = "openmpi" if "Open MPI" in output_of([variant["compiler"], "--showme:version"]) else "mpich"
     variant["mpiexec"] = wrapper(variant, "mpiexec")
@@ -128,9 +124,24 @@ def identify(variant):
         variant["device"] = found.group(1) if found else ""
 
 
-def compile_program(compiler, source, program, optional=False):
-    """False: `optional`, and it does not compile (what it needs is newer than this MPI)."""
-    command = [compiler, "-O2", "-std=gnu11", os.path.join(HERE, source), "-o", program, "-lm"]
+def identify_mpich1(variant, bin_directory, mpichversion):
+    """Of its devices, those that can be started on hosts of one's own: ch_p4 by a process-group file, ch_lite by lite-mprun and a machine file."""
+    starters = {"ch_p4": "mpirun.ch_p4", "ch_lite": "lite-mprun"}
+    found = re.search(r"^MPICH Device:\s*(\S+)", mpichversion, re.M)
+    there = [device for device, starter in starters.items() if os.path.exists(os.path.join(bin_directory, starter))]
+    device = found.group(1) if found else (there or [""])[-1]
+    if device not in there:
+        die(f"{variant['name']}: the MPICH 1 in {variant['prefix']} is {device or 'of a device that is not known'}: want ch_p4 with its mpirun.ch_p4, or ch_lite with "
+            "its lite-mprun; no other device can be started on chosen hosts here")
+    variant.update(family="mpich1", device=device, mpiexec=os.path.join(bin_directory, starters[device]))
+    found = re.search(r"^MPICH Version:\s*(\S+)", mpichversion, re.M)
+    form = re.search(r"ch_lite:-+form=(\w+)", mpichversion)
+    variant["version"] = f"MPICH {found.group(1) if found else '1'}, {device}" + (f" {form.group(1) if form else 'nonblocking'}" if device == "ch_lite" else "")
+
+
+def compile_program(compiler, sources, program, optional=False, flags=("-std=gnu11",)):
+    """Sources beside this file, or by their path. False: `optional`, and it does not compile (what it needs is newer than this MPI)."""
+    command = [compiler, "-O2", *flags] + [os.path.join(HERE, source) for source in sources] + ["-o", program, "-lm"]
     result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     if result.returncode == 0:
         return True
@@ -148,12 +159,16 @@ class Builder:
 
     def build(self, variant, source, optional=False):
         """The program, or None when it is optional and does not compile."""
+        return self.build_of(variant, [source], optional)
+
+    def build_of(self, variant, sources, optional=False, **more):
         compiler = variant["compiler"] if variant["kind"] == "mpi" else shutil.which("gcc") or shutil.which("cc") or die("no C compiler: apt-get install gcc")
-        key = (compiler, source)
+        key = (compiler, *sources)
         if key not in self.made:
-            program = os.path.join(self.directory, f"{os.path.splitext(source)[0]}-{len(self.made)}")
-            say(f"{os.path.basename(sys.argv[0])}: compiling {source} with {compiler}")
-            self.made[key] = program if compile_program(compiler, source, program, optional) else None
+            name = os.path.splitext(os.path.basename(sources[-1]))[0]
+            program = os.path.join(self.directory, f"{name}-{len(self.made)}")
+            say(f"{os.path.basename(sys.argv[0])}: compiling {name} with {compiler}")
+            self.made[key] = program if compile_program(compiler, sources, program, optional, **more) else None
         return self.made[key]
 
 
@@ -171,6 +186,8 @@ def settings_of(variant, interface):
                 settings["UCX_NET_DEVICES"] = interface
         elif "ofi" in variant["device"] and interface:
             settings["FI_TCP_IFACE"] = interface
+        elif variant["device"] == "ch_lite" and interface:
+            settings["LITE_IFACE"] = interface
         settings.update(variant["environment"])
     return settings
 
@@ -211,24 +228,40 @@ class Place:
             for name in settings:
                 options += ["-x", name]
             return self.start(0) + [variant["mpiexec"]] + options + count + words
-        if variant["family"] == "mpich1":
-            return self.start(0) + self.procgroup(host_of, words)
+        if variant["device"] == "ch_p4":
+            return self.start(0) + self.procgroup(host_of, words, settings)
+        if variant["device"] == "ch_lite":
+            return self.start(0) + self.lite_mprun(variant, host_of, settings) + words
         options = ["-launcher", "ssh"] + (["-launcher-exec", self.launcher()] if self.launcher() else [])
         return self.start(0) + [variant["mpiexec"]] + options + ["-hosts", ",".join(self.hosts[:ranks]), "-ppn", "1"] + count + words
 
-    def procgroup(self, host_of, words):
+    def lite_mprun(self, variant, host_of, settings):
+        """ch_lite of MPICH 1: a machine file, a remote shell of ours."""
+        path = os.path.join(self.directory, "machines")
+        with open(path, "w", encoding="utf-8") as text:
+            text.write("".join(f"{host}\n" for host in host_of))
+        remote = self.script("lite-rsh", f'exec {shlex.join(self.remote_shell())} "$@"\n')
+        pairs = [word for name, value in settings.items() for word in ("-x", f"{name}={value}")]
+        return ["env", f"LITE_RSH={remote}", variant["mpiexec"], "-n", str(len(host_of)), "-machinefile", path] + pairs + ["--"]
+
+    def procgroup(self, host_of, words, settings):
         """ch_p4: the first rank is started here and reads who the others are; a rank's program is named with its path, its arguments come from the first."""
         path = os.path.join(self.directory, "procgroup")
         with open(path, "w", encoding="utf-8") as text:
             for rank, host in enumerate(host_of):
                 text.write(f"{host} {0 if rank == 0 else 1} {words[0]}\n")
-        remote = os.path.join(self.directory, "p4-rsh")
-        with open(remote, "w", encoding="utf-8") as text:
-            # p4 calls it as rsh: HOST -l USER -n PROGRAM ARGUMENTS…
-            text.write('#!/bin/sh\nhost=$1\nshift\nwhile :; do case $1 in -l) shift 2 ;; -n) shift ;; *) break ;; esac; done\n'
-                       f'exec {shlex.join(self.remote_shell())} "$host" "$@"\n')
-        os.chmod(remote, 0o755)
+        # p4 calls it as rsh: HOST -l USER -n PROGRAM ARGUMENTS…; what is set for the first rank (P4_SOCKBUFSIZE) is set for the others, too
+        pairs = shlex.join(["env"] + [shlex.quote(f"{name}={value}") for name, value in settings.items()])
+        remote = self.script("p4-rsh", 'host=$1\nshift\nwhile :; do case $1 in -l) shift 2 ;; -n) shift ;; *) break ;; esac; done\n'
+                             f'exec {shlex.join(self.remote_shell())} "$host" {pairs} "$@"\n')
         return ["env", f"P4_RSHCOMMAND={remote}"] + words + ["-p4pg", path]
+
+    def script(self, name, lines):
+        path = os.path.join(self.directory, name)
+        with open(path, "w", encoding="utf-8") as text:
+            text.write("#!/bin/sh\n" + lines)
+        os.chmod(path, 0o755)
+        return path
 
 
 class LabPlace(Place):

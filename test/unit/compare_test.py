@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """What scripts/compare reads and reckons: installations, sizes, NetPIPE's lines, counters, medians, ratios, dips, and that raw TCP has the engine's socket options."""
+import argparse
 import contextlib
 import importlib.machinery
 import importlib.util
@@ -8,7 +9,9 @@ import os
 import re
 import sys
 import tempfile
+import types
 import unittest
+import unittest.mock
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -27,6 +30,32 @@ def refused(function, *arguments):
     except SystemExit as end:
         return said.getvalue() if end.code == 2 else ""
     return ""
+
+
+def mpich1(prefix, *programs, mpichversion=None):
+    """Adds programs of an MPICH 1 to an installation; without any word of its own but `mpichversion`, a shell script's."""
+    os.makedirs(os.path.join(prefix, "bin"), exist_ok=True)
+    contents = {"mpicc": "", **{name: "" for name in programs}, **({"mpichversion": mpichversion} if mpichversion else {})}
+    for name, lines in contents.items():
+        path = os.path.join(prefix, "bin", name)
+        with open(path, "w", encoding="utf-8") as text:
+            text.write("#!/bin/sh\n" + lines + "\n")
+        os.chmod(path, 0o755)
+
+
+def identified(prefix):
+    variant = rounds.parse_installation(f"old={prefix}")
+    rounds.identify(variant)
+    return variant["family"], variant["device"], variant["version"]
+
+
+def place_of(directory):
+    """Two hosts, a and b, whose remote shell says where the command would be, and runs it here as a shell does."""
+    place = rounds.Place(["a", "b"], "eth1")
+    place.directory, place.start, place.address = directory, lambda _: [], lambda index: f"address-{index}"
+    place.on = lambda _, words, __: words
+    place.remote_shell = lambda: ["sh", "-c", 'printf "on %s: " "$1"; shift; exec sh -c "$*"', "sh"]
+    return place
 
 
 def sample(name, pattern, count, number, us=None, **more):
@@ -70,25 +99,97 @@ class Reading(unittest.TestCase):
         self.assertEqual(rounds.sent_bytes(text, "eth0"), 20)
         self.assertEqual(rounds.sent_bytes(text, None), 23)
 
-    def test_an_mpich_1_is_known_by_its_mpirun(self):
+    def test_an_mpich_1_is_known_by_its_mpirun_and_its_device_by_what_starts_it(self):
         with tempfile.TemporaryDirectory() as prefix:
-            os.mkdir(os.path.join(prefix, "bin"))
-            for name in ("mpicc", "mpirun", "mpirun.args"):
-                path = os.path.join(prefix, "bin", name)
-                with open(path, "w", encoding="utf-8") as text:
-                    text.write("#!/bin/sh\n")
-                os.chmod(path, 0o755)
-            variant = rounds.parse_installation(f"old={prefix}")
-            self.assertIn("no mpirun.ch_p4", refused(rounds.identify, variant))
-            os.rename(os.path.join(prefix, "bin", "mpirun.args"), os.path.join(prefix, "bin", "mpirun.ch_p4"))
+            mpich1(prefix, "mpirun.args")
+            self.assertIn("want ch_p4 with its mpirun.ch_p4, or ch_lite with its lite-mprun", refused(rounds.identify, rounds.parse_installation(f"old={prefix}")))
+            mpich1(prefix, "mpirun.ch_p4")
+            self.assertEqual(identified(prefix), ("mpich1", "ch_p4", "MPICH 1, ch_p4"))
+            mpich1(prefix, "lite-mprun", "mpirun.ch_lite")
+            self.assertEqual(identified(prefix), ("mpich1", "ch_lite", "MPICH 1, ch_lite nonblocking"))
+            # both starters are there: the library's own word decides
+            mpich1(prefix, mpichversion="echo 'MPICH Version:     \t1.2.7 (release)'; echo 'MPICH Device:      \tch_p4'")
+            self.assertEqual(identified(prefix), ("mpich1", "ch_p4", "MPICH 1.2.7, ch_p4"))
+            mpich1(prefix, mpichversion="echo 'MPICH configure:   \t--with-device=ch_lite:-form=blocking'; echo 'MPICH Device: ch_lite'")
+            self.assertEqual(identified(prefix), ("mpich1", "ch_lite", "MPICH 1, ch_lite blocking"))
+            mpich1(prefix, mpichversion="echo 'MPICH Device: ch_shmem'")
+            self.assertIn("is ch_shmem: want", refused(rounds.identify, rounds.parse_installation(f"old={prefix}")))
+
+    def test_ch_p4_is_started_by_a_process_group_file_with_its_settings_on_every_host(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            mpich1(prefix, "mpirun.ch_p4")
+            variant = rounds.parse_installation(f"old={prefix},P4_SOCKBUFSIZE=4194304")
             rounds.identify(variant)
-            self.assertEqual((variant["family"], variant["device"]), ("mpich1", "ch_p4"))
-            place = rounds.Place(["a", "b"], None)
-            place.directory, place.start, place.remote_shell = prefix, lambda _: [], lambda: ["ssh"]
-            words = place.mpi_command(variant, 3, ["/program", "--x"], {})
+            words = place_of(prefix).mpi_command(variant, 3, ["/program", "--x"], rounds.settings_of(variant, "eth1"))
             self.assertEqual(words[2:], ["/program", "--x", "-p4pg", os.path.join(prefix, "procgroup")])
             with open(os.path.join(prefix, "procgroup"), encoding="utf-8") as text:
                 self.assertEqual(text.read(), "a 0 /program\nb 1 /program\na 1 /program\n")
+            remote = words[1].partition("=")[2]
+            self.assertEqual(rounds.output_of([remote, "b", "-l", "somebody", "-n", "sh", "-c", "'echo $P4_SOCKBUFSIZE'"]), "on b: 4194304\n")
+
+    def test_ch_lite_of_mpich_1_is_started_by_lite_mprun_and_a_machine_file(self):
+        with tempfile.TemporaryDirectory() as prefix:
+            mpich1(prefix, "lite-mprun", "mpirun.ch_lite")
+            variant = rounds.parse_installation(f"lite={prefix},LITE_EAGER_MAX=16K")
+            rounds.identify(variant)
+            settings = rounds.settings_of(variant, "eth1")
+            self.assertEqual(settings, {"LITE_IFACE": "eth1", "LITE_EAGER_MAX": "16K"})
+            words = place_of(prefix).mpi_command(variant, 3, ["/program", "--x"], settings)
+            machines = os.path.join(prefix, "machines")
+            self.assertEqual(words[2:], [os.path.join(prefix, "bin", "lite-mprun"), "-n", "3", "-machinefile", machines, "-x", "LITE_IFACE=eth1", "-x", "LITE_EAGER_MAX=16K",
+                                         "--", "/program", "--x"])
+            with open(machines, encoding="utf-8") as text:
+                self.assertEqual(text.read(), "a\nb\na\n")
+            self.assertEqual(words[0], "env")
+            variable, _, remote = words[1].partition("=")
+            self.assertEqual(variable, "LITE_RSH")
+            self.assertEqual(rounds.output_of([remote, "b", "echo 'two  words'"]), "on b: two  words\n")
+            named = rounds.parse_installation(f"lite={prefix},LITE_IFACE=10.1.0.0/16")
+            rounds.identify(named)
+            self.assertEqual(rounds.settings_of(named, "eth1")["LITE_IFACE"], "10.1.0.0/16")
+
+    def test_netpipe_is_compiled_from_its_source_for_whom_debian_has_none(self):
+        mine = {"name": "lite", "kind": "mpi", "family": "mpich1", "device": "ch_lite", "flavor": "", "prefix": "/a", "compiler": "mpicc-of-lite"}
+        variants = [mine, {"name": "tcp-block", "kind": "tcp", "wait": "block"}, {"name": "tcp-spin", "kind": "tcp", "wait": "spin"}]
+        self.assertIn("name its source with --netpipe", compare.reason_not(mine, "netpipe"))
+        self.assertIn("no netpipe.c", refused(compare.netpipe_sources, "/nowhere"))
+        compiled = []
+        with tempfile.TemporaryDirectory() as top:
+            os.mkdir(os.path.join(top, "src"))
+            for name in ("netpipe.c", "netpipe.h", "mpi.c", "tcp.c"):
+                with open(os.path.join(top, "src", name), "w", encoding="utf-8"):
+                    pass
+            with unittest.mock.patch.object(rounds, "compile_program", lambda compiler, sources, *more, **flags: compiled.append((compiler, sources, flags)) or True), \
+                 contextlib.redirect_stderr(io.StringIO()):
+                compare.build(variants, ["netpipe"], top, top)
+            source = os.path.join(os.path.realpath(top), "src")
+        mpi, block, spin = compiled
+        self.assertEqual(mpi[:2], ("mpicc-of-lite", [os.path.join(source, "netpipe.c"), os.path.join(source, "mpi.c")]))
+        self.assertIn("-DMPI", mpi[2]["flags"])
+        self.assertEqual(block[1], [os.path.join(source, "netpipe.c"), os.path.join(source, "tcp.c")])
+        self.assertIn("-DTCP", block[2]["flags"])
+        self.assertEqual(spin[1], ["tcp_bench.c"])
+        self.assertEqual([compare.reason_not(variant, "netpipe") for variant in variants], [None, None, None])
+
+    def test_the_spinning_tcp_of_netpipe_is_the_ping_pong_at_its_sizes_by_the_least_of_its_batches(self):
+        spin = {"name": "tcp-spin", "kind": "tcp", "wait": "spin", "program": "/tcp_bench"}
+        options = argparse.Namespace(timeout=60, nice=0, seconds=0.1, sizes=None, quick=False, sockbuf="0")
+        runner = compare.Runner(place_of("/"), options, [spin], ["netpipe"], "none")
+        words = runner.commands(spin, "netpipe", {})[0]
+        self.assertEqual(words[words.index("--pattern") + 1], "pingpong")
+        self.assertEqual(words[words.index("--sizes") + 1].split(",")[:3] + [words[words.index("--sizes") + 1].split(",")[-1]], ["1", "2", "4", str(8 << 20)])
+        line = {"bytes": 8, "us": 5.0, "us_min": 4.0, "us_max": 9.0, "unfair": None, "verified": True, "payload": 800}
+        samples, payload = runner.samples_of(spin, "netpipe", types.SimpleNamespace(json_lines=lambda: [line], output="", error_text=""))
+        self.assertEqual((samples[0]["us"], payload), (4.0, 800))
+
+    def test_a_netpipe_that_ends_early_has_no_result(self):
+        block = {"name": "tcp-block", "kind": "tcp", "wait": "block", "netpipe": "/NPtcp"}
+        options = argparse.Namespace(timeout=60, nice=0, seconds=0.1, sizes=None, quick=False, sockbuf="0")
+        runner = compare.Runner(place_of("/"), options, [block], ["netpipe"], "none")
+        line = "  0:  {0} bytes  5000 times -->  1.0 Mbps in  2.00 usec\n"
+        for last, count in ((4 << 20, 0), (8 << 20, 2)):
+            got, _ = runner.samples_of(block, "netpipe", types.SimpleNamespace(output=line.format(1) + line.format(last), error_text=""))
+            self.assertEqual(len(got), count)
 
     def test_cutoffs_are_those_set_or_the_defaults_of_the_readme(self):
         with open(os.path.join(TOP, "README.md"), encoding="utf-8") as text:
