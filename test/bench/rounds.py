@@ -252,9 +252,10 @@ class Place:
                 text.write(f"{host} {0 if rank == 0 else 1} {words[0]}\n")
         # p4 calls it as rsh: HOST -l USER -n PROGRAM ARGUMENTS…; what is set for the first rank (P4_SOCKBUFSIZE) is set for the others, too
         pairs = shlex.join(["env"] + [shlex.quote(f"{name}={value}") for name, value in settings.items()])
-        remote = self.script("p4-rsh", 'host=$1\nshift\nwhile :; do case $1 in -l) shift 2 ;; -n) shift ;; *) break ;; esac; done\n'
+        remote = self.script("rsh", 'host=$1\nshift\nwhile :; do case $1 in -l) shift 2 ;; -n) shift ;; *) break ;; esac; done\n'
                              f'exec {shlex.join(self.remote_shell())} "$host" {pairs} "$@"\n')
-        return ["env", f"P4_RSHCOMMAND={remote}"] + words + ["-p4pg", path]
+        # a build that found no remote shell does not look at the variable: it takes the rsh that is first
+        return ["env", f"P4_RSHCOMMAND={remote}", f"PATH={self.directory}:{os.environ.get('PATH', os.defpath)}"] + words + ["-p4pg", path]
 
     def script(self, name, lines):
         path = os.path.join(self.directory, name)

@@ -121,7 +121,9 @@ class Reading(unittest.TestCase):
             variant = rounds.parse_installation(f"old={prefix},P4_SOCKBUFSIZE=4194304")
             rounds.identify(variant)
             words = place_of(prefix).mpi_command(variant, 3, ["/program", "--x"], rounds.settings_of(variant, "eth1"))
-            self.assertEqual(words[2:], ["/program", "--x", "-p4pg", os.path.join(prefix, "procgroup")])
+            self.assertEqual(words[3:], ["/program", "--x", "-p4pg", os.path.join(prefix, "procgroup")])
+            # one that does not know P4_RSHCOMMAND starts rsh
+            self.assertEqual(os.path.join(words[2].partition("=")[2].split(":")[0], "rsh"), words[1].partition("=")[2])
             with open(os.path.join(prefix, "procgroup"), encoding="utf-8") as text:
                 self.assertEqual(text.read(), "a 0 /program\nb 1 /program\na 1 /program\n")
             remote = words[1].partition("=")[2]
