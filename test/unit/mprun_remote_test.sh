@@ -42,10 +42,22 @@ for controller in sigio thread; do
   verdict ranks_meet_across_hosts says "ring of 4 by $controller"
 done
 
+# What a rank's environment has: neither the addresses, of which the secret is made, nor anything of the launcher's but LITE_*.
+printf 'here\n' >"$work/machines"
+NOT_FOR_RANKS=1 run -n 1 -machinefile machines sh -c 'tr "\0" "\n" </proc/self/environ' </dev/null
+verdict ranks_get_nothing_but_lite_settings test \
+  "$(sed 's/=.*//' <<<"$text" | grep -vxE 'LITE_MPRUN|OLDPWD|SHLVL|_' | sort | tr '\n' ' ')" = "HOME LITE_IFACE MPLITE_FD MPLITE_RANK MPLITE_SIZE ON_HOST PATH PWD "
+
+# Wherever the one that fails is, the others end, on their hosts, too: nobody is left who sleeps.
+nap=60.$$
+for places in 'here there' "here $(hostname)" "$(hostname) there"; do
+  tr ' ' '\n' <<<"$places" >"$work/machines"
+  run -n 2 -machinefile machines sh -c "test \$MPLITE_RANK = 1 && { sleep 0.3; exit 7; }; exec sleep $nap" </dev/null
+  verdict "first_failure_ends_the_others $places" test "$status" = 7
+  verdict "first_failure_ends_the_others $places" says "rank 1"
+  verdict "first_failure_ends_the_others $places" test -z "$(pgrep -f "^sleep $nap")"
+done
 printf 'here\nthere\n' >"$work/machines"
-run -n 2 -machinefile machines sh -c 'test $MPLITE_RANK = 1 && exit 7; exec sleep 60' </dev/null
-verdict first_failure_ends_the_others test "$status" = 7
-verdict first_failure_ends_the_others says "rank 1"
 run -n 2 -machinefile machines sh -c 'test $MPLITE_RANK = 0 && kill -9 $$; exec sleep 60' </dev/null
 verdict killed_rank_is_told test "$status" = 137
 verdict killed_rank_is_told says "signal 9"
