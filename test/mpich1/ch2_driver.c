@@ -429,26 +429,43 @@ static void fifo_per_pair(void)
     free(sends);
 }
 
-/* The data of several eager messages, from several senders, is that of the envelope just taken. */
+/* The data of several eager messages, from several senders, is that of the envelope just taken, whatever moves between the two: a transfer is asked for there. */
 static void data_follows_its_envelope(void)
 {
     int i, peer, from;
-    char *buf = room(EAGER_MAX);
+    char *buf = room(EAGER_MAX), *large = room(2 * EAGER_MAX);
     if (rank != 0) {
+        Send transfer;
+        if (rank == 1)
+            isend_as(&transfer, REQUEST, large, 2 * EAGER_MAX, 0, 2);
         for (i = 0; i < 40; i++) {
             fill(buf, 2000 + i * 900, (unsigned)(rank * 50 + i));
             send_to(buf, 2000 + i * 900, 0, 1);
         }
+        if (rank == 1)
+            wait_send(&transfer); /* from now on it is not pending any more */
     } else {
         int count[64] = {0};
+        Receive transfer;
+        irecv(&transfer, large, 2 * EAGER_MAX, 1, 2);
         for (i = 0; i < 40 * (size - 1);) {
             Packet pkt;
+            if (i % 2) /* what comes meanwhile is kept by the handler, which makes no room for data */
+                pause_ms(2);
             MPID_RecvAnyControl(&pkt, sizeof pkt, &from);
             if (pkt.head.mode == SHORT) { /* of one that is through already */
                 keep_unexpected(&pkt.head, from, pkt.buffer);
                 continue;
             }
+            if (pkt.head.mode == REQUEST) {
+                arrive(take(&posted, from, pkt.head.tag), &pkt.head, from, pkt.buffer);
+                continue;
+            }
             i++;
+            if (transfer.by_transfer) {
+                pause_ms(i % 3 == 0);
+                lite_host_look(transfer.rid);
+            }
             REQUIRE(pkt.head.mode == LONG && pkt.head.len == 2000 + count[from] * 900, pkt.head.mode, pkt.head.len);
             MPID_RecvFromChannel(buf, pkt.head.len, from);
             verify(buf, pkt.head.len, (unsigned)(from * 50 + count[from]));
@@ -456,7 +473,25 @@ static void data_follows_its_envelope(void)
         }
         for (peer = 1; peer < size; peer++)
             REQUIRE(count[peer] == 40, count[peer], peer);
+        wait_recv(&transfer);
     }
+    free(large);
+    free(buf);
+}
+
+/* 200 eager messages with an answer each: conformance counts what rank 0 writes. */
+static void eager_is_one_write(void)
+{
+    int i;
+    char *buf = room(5000), c = 0;
+    for (i = 0; i < 200 && rank < 2; i++)
+        if (rank == 0) {
+            send_to(buf, 5000, 1, 1);
+            recv_from(&c, 1, 1, 1);
+        } else {
+            recv_from(buf, 5000, 0, 1);
+            send_to(&c, 1, 0, 1);
+        }
     free(buf);
 }
 
@@ -743,6 +778,7 @@ static const struct {
 } cases[] = {
     {"fifo_per_pair", fifo_per_pair},
     {"data_follows_its_envelope", data_follows_its_envelope},
+    {"eager_is_one_write", eager_is_one_write},
     {"send_control_never_deadlocks", send_control_never_deadlocks},
     {"send_channel_never_deadlocks", send_channel_never_deadlocks},
     {"send_returns_without_the_receiver", send_returns_without_the_receiver},
