@@ -38,7 +38,7 @@ class Lists(unittest.TestCase):
         self.put("build/pt2pt/testlist", "sendrecv1 4\n")
         self.suite = mpi_suite.Suite.__new__(mpi_suite.Suite)
         self.suite.build, self.suite.src = self.build, os.path.join(self.here.name, "src")
-        self.suite.options = argparse.Namespace(only=None, max_ranks=8, dirs="threads pt2pt io", jobs=2, mode="net")
+        self.suite.options = argparse.Namespace(only=None, max_ranks=8, dirs="threads pt2pt io", jobs=2, mode="net", resume=None)
         self.suite.known, self.suite.lock, self.suite.running, self.suite.stopping = [], threading.Lock(), {}, False
 
     def put(self, path, text):
@@ -98,6 +98,30 @@ class Lists(unittest.TestCase):
         self.assertTrue(any(len(names) == 2 for names in together))
         self.assertFalse(any(names.count("io") > 1 for names in together))
         self.assertEqual({test.status for _, tests in plan for test in tests}, {"passed"})
+
+    def test_an_interrupted_run_is_taken_up_again(self):
+        self.suite.options.resume = os.path.join(self.here.name, "noted")
+        ran = []
+
+        def run_test(test, _slot):
+            ran.append(test.name)
+            test.status, test.output = ("failed", "why") if test.directory == "io" else ("passed", "")
+            if len(ran) == 3:
+                self.suite.stopping = True
+
+        self.suite.run_test, self.suite.options.jobs = run_test, 1
+        with contextlib.redirect_stderr(io.StringIO()):
+            self.suite.run()
+            first = list(ran)
+            with open(self.suite.options.resume, "a", encoding="utf-8") as text:
+                text.write('{"name": "pt2pt/send')  # ended in the middle of a word
+            self.suite.stopping = False
+            plan, _ = self.suite.run()
+        # what was running when it was stopped runs again, what had ended does not
+        self.assertEqual(ran[3:], [first[2]] + [name for name in ran[3:] if name != first[2]])
+        self.assertEqual(sorted(set(ran)), sorted(test.name for _, tests in plan for test in tests))
+        self.assertEqual(len(ran), 8)
+        self.assertEqual({(test.directory == "io", test.status, test.output) for _, tests in plan for test in tests}, {(True, "failed", "why"), (False, "passed", "")})
 
     def test_results_are_counted_by_directory_and_columns_of_one_name_are_added(self):
         plan = [("threads", self.suite.tests_of("threads")), ("pt2pt", self.suite.tests_of("pt2pt"))]
