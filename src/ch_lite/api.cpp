@@ -11,7 +11,7 @@ using ch_lite::MatchKey;
 using ch_lite::Pace;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0};
 
 namespace {
 

@@ -97,7 +97,13 @@ void idle(void*, std::uint32_t) {
   }
   const WaitStep step = decide(b.policy, now - b.news_ns);
   if (step.kind == WaitStep::kPoll) return;
-  // With several application threads the host holds its lock around us: sleeping would keep the others out.
+  // With several application threads the host holds its lock around us: sleeping would keep the others out, and so would a yield (lite_host_lets_go). Still due: the host
+  // is in a loop that keeps its lock.
+  const bool due = lite_hot.yield_due != 0;
+  if (b.thread_multiple && !due) {
+    lite_hot.yield_due = 1;
+    return;
+  }
   if (step.kind == WaitStep::kYield || b.thread_multiple) {
     ++b.engine->counters().yields;
     sched_yield();
@@ -227,6 +233,11 @@ void lite_set_shared_memory(int on) {
   b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0);
   // Where ranks share cores, each poll has to give the core away.
   b->device->pace().set_on(on != 0 && b->policy.yield_after_ns > 0);
+}
+
+void lite_host_lets_go_slow(void) {
+  lite_hot.yield_due = 0;
+  sched_yield();
 }
 
 void lite_finalize_quiesce(void) {

@@ -183,6 +183,7 @@ typedef struct lite_hot_state {
     volatile unsigned calls;            /* that started an operation */
     volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
     volatile int skip;                  /* so many polls, but for the first one since the application was outside, would find nothing */
+    volatile int yield_due;             /* MPI_THREAD_MULTIPLE: give the core away as soon as the host's lock is open */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
@@ -195,6 +196,16 @@ static inline void lite_host_exit(void)
     lite_hot.polls_since_exit = 0;
     if (__builtin_expect(lite_hot.want_arm, 0))
         lite_host_exit_slow();
+}
+
+/* With several application threads lite_progress is called with the host's lock held: a core given away there goes to threads that can only wait for the lock, and who
+ * opens it in the next moment takes it again before any of them is awake. So the device asks, and the host calls this where it has let go of its lock between two
+ * polls. A load and a branch; any thread. A host that never calls it gets its yields inside lite_progress, one poll late. */
+void lite_host_lets_go_slow(void);
+static inline void lite_host_lets_go(void)
+{
+    if (__builtin_expect(lite_hot.yield_due, 0))
+        lite_host_lets_go_slow();
 }
 
 static inline int lite_may_skip(void)

@@ -1,4 +1,4 @@
-// boot.cpp in a real process: what it tells before the host hears of a loss. (Its start and end are exercised by test/signal.)
+// boot.cpp in a real process: what it tells before the host hears of a loss, where it gives the core away when the host has threads. (Its start and end are exercised by test/signal.)
 #include <dlfcn.h>
 
 #include "../signal/two_ranks.h"
@@ -16,6 +16,10 @@ struct Told {
 };
 Told g_told;
 
+bool g_in_progress = false;    // the test is in lite_progress
+int g_yields_in_progress = 0;
+int g_yields_outside = 0;
+
 }  // namespace
 
 // Interposed: the library under test is linked statically, so its calls come here.
@@ -32,6 +36,12 @@ extern "C" int nanosleep(const timespec* wanted, timespec* left) {
   static const auto real = reinterpret_cast<int (*)(const timespec*, timespec*)>(dlsym(RTLD_NEXT, "nanosleep"));
   if (g_told.lines > 0) g_told.slept_after_ms += static_cast<long>(wanted->tv_sec) * 1000 + wanted->tv_nsec / 1'000'000;
   return real(wanted, left);
+}
+
+extern "C" int sched_yield(void) noexcept {
+  static const auto real = reinterpret_cast<int (*)()>(dlsym(RTLD_NEXT, "sched_yield"));
+  ++(g_in_progress ? g_yields_in_progress : g_yields_outside);
+  return real();
 }
 
 namespace {
@@ -66,9 +76,44 @@ int meet_a_loss(Shared& s, int rank) {
   return 0;
 }
 
+// Waits for nothing, as a host does that opens its lock between two polls or, if not `opens`, one that does not, until `count` yields have been seen.
+bool poll_in_vain(bool opens, const int& yields, int count) {
+  const double end = now_s() + 20;
+  while (yields < count) {
+    g_in_progress = true;
+    const bool good = look();
+    g_in_progress = false;
+    if (!good || now_s() > end) return false;
+    if (opens) lite_host_lets_go();
+  }
+  return true;
+}
+
+int wait_with_threads(Shared& s, int rank) {
+  if (!start(s, rank)) return __LINE__;
+  if (rank == 0) {
+    char word = 0;
+    Done never;
+    if (!receive(&word, 1, 1, 1, never)) return __LINE__;
+    lite_set_thread_multiple(1);
+    g_yields_in_progress = g_yields_outside = 0;
+    if (!poll_in_vain(true, g_yields_outside, 100)) return __LINE__;
+    if (g_yields_in_progress != 0) return __LINE__;
+    // a loop of the host's that keeps its lock all the time still gives the core away
+    if (!poll_in_vain(false, g_yields_in_progress, 100)) return __LINE__;
+  }
+  if (!barrier(s, 4)) return __LINE__;
+  _exit(0);
+}
+
 }  // namespace
 
 START_TEST(lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it) { run_job(meet_a_loss); }
 END_TEST
 
-int main() { return run_tests("boot", {lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it}); }
+START_TEST(with_threads_the_core_is_given_away_where_the_host_has_opened_its_lock) { run_job(wait_with_threads); }
+END_TEST
+
+int main() {
+  return run_tests("boot", {lost_peer_is_told_and_given_a_moment_before_the_host_hears_of_it, with_threads_the_core_is_given_away_where_the_host_has_opened_its_lock});
+}

@@ -41,6 +41,14 @@
             lite_host_ending(); \
     } while (0)
 
+/* ---- where the host lets go of its lock ----
+ * With several threads the host opens its one lock between two polls of a wait, and calls this macro before it takes it again (MPIDU_Thread_yield). On Linux it is empty
+ * by default, so that the thread that polls has the lock back before those that wait for it are awake. */
+#include "mpl.h"
+
+#undef MPL_thread_yield
+#define MPL_thread_yield() lite_host_lets_go()
+
 /* ---- what we keep in the host's objects ---- */
 
 /* A native send or receive. Valid while the request is pending; `message` only from a matched probe to its receive. */
