@@ -17,6 +17,7 @@
 #include "channel.h"
 #include "channel_state.h"
 #include "device.h"
+#include "tools.h"
 
 namespace ch_lite {
 namespace {
@@ -140,6 +141,7 @@ void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
   g_host_progress = nullptr;
+  tools_leave();
   b->end_engine();  // completes what is left, so before what it calls
   device_bind(nullptr);
   delete b->device;
@@ -164,6 +166,7 @@ int lite_init_local(void* address) {
   if (b == nullptr) return fail(LITE_ERR_NOMEM, "out of memory at start");
   char error[768];
   const StartFault fault = b->listen(address, error, sizeof error);
+  tools_take_knobs(b->knobs);
   if (fault == StartFault::kNone) return LITE_OK;
   free_boot();
   return start_fault(fault, error);
@@ -180,6 +183,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
                  format_topology(b->topology, text, sizeof text), local_ranks, b->sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
                  static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
   }
+  tools_watch(b->engine->gate(), b->engine->counters());
   b->channel = new (std::nothrow) ChannelState(*b->engine);
   if (b->channel == nullptr || b->channel->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
   b->channel->wait_policy = b->policy;

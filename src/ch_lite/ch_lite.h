@@ -217,6 +217,30 @@ void lite_host_ending(void);
 /* It did not end after all (a session of several): the helper thread may work again. */
 void lite_host_resumes(void);
 
+/* ---- what tools see: knobs and counters, by number from 0. Texts are static. Any thread, any time, also before the start and after the end ---- */
+
+typedef struct lite_knob {
+    const char *name;           /* LITE_… */
+    const char *meaning;
+    const char *allowed;
+    const char *default_value;
+} lite_knob;
+int lite_knob_count(void);
+void lite_knob_describe(int index, lite_knob * knob);
+/* The value in force since lite_init_local (before: the default) as one would write it: "256K". Returns `text`. */
+const char *lite_knob_value(int index, char *text, size_t size);
+enum { LITE_KNOB_VALUE_MAX = 1536 };    /* bytes that always suffice */
+
+typedef struct lite_counter {
+    const char *name;           /* as in the line of LITE_STATS */
+    const char *meaning;
+    int is_level;               /* 0: a sum since the start, which only grows; 1: what there is now, or the highest so far */
+} lite_counter;
+int lite_counter_count(void);
+void lite_counter_describe(int index, lite_counter * counter);
+/* After the end: the last value; of a level, 0. */
+uint64_t lite_counter_read(int index);
+
 #ifdef __cplusplus
 }
 #endif
