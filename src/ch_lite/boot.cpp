@@ -79,6 +79,8 @@ void report(void*, int code, int peer, int error, const char* what) {
 void look_everywhere(void*, bool on) { g_boot->engine->set_exhaustive(on); }
 void came_back(void*) { g_boot->controller.came_back(); }
 
+int (*g_host_news)() = nullptr;
+
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
 void idle(void*, std::uint32_t) {
   Boot& b = *g_boot;
@@ -102,6 +104,10 @@ void idle(void*, std::uint32_t) {
   if (step.kind == WaitStep::kYield || b.thread_multiple) {
     ++b.engine->counters().yields;
     sched_yield();
+    return;
+  }
+  if (g_host_news != nullptr && g_host_news() != 0) {
+    b.news_ns = now;
     return;
   }
   MPID_ChannelWait(step.timeout_ns);
@@ -141,6 +147,7 @@ void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
   g_host_progress = nullptr;
+  g_host_news = nullptr;
   tools_leave();
   b->end_engine();  // completes what is left, so before what it calls
   device_bind(nullptr);
@@ -232,6 +239,8 @@ void lite_set_shared_memory(int on) {
   // Where ranks share cores, each poll has to give the core away.
   b->device->pace().set_on(on != 0 && b->policy.yield_after_ns > 0);
 }
+
+void lite_set_host_news(int (*news)(void)) { g_host_news = news; }
 
 void lite_finalize_quiesce(void) {
   Boot* b = g_boot;

@@ -70,9 +70,12 @@ int lite_init_world(int rank, int size, const void *table, int local_ranks, int 
 /* Call when MPI_THREAD_MULTIPLE is learned later than init_world; idempotent. */
 void lite_set_thread_multiple(int on);
 
-/* Whether messages reach the host by a way that no socket tells of (shared memory), so that it polls that and lite_progress in turn. Then a wait does not sleep (unless LITE_SPIN_US asks for it, and then never long),
+/* Whether messages reach the host by a way that no socket tells of (shared memory), so that it polls that and lite_progress in turn. Then a wait sleeps later, and never long,
  * and while the host's waits end without the device, most calls of lite_progress cost a few instructions and no system call. After lite_init_world. */
 void lite_set_shared_memory(int on);
+/* Asked before each sleep of a wait: whether anything moved that other way since it was asked last, or is in the middle of it. Then nobody sleeps: the next piece is due any moment.
+ * Ordinary context, inside lite_progress. NULL: nobody to ask. */
+void lite_set_host_news(int (*news) (void));
 
 /* First half of the end: blocks until everything queued has been taken by the kernel, or its peer is lost. The host then runs its own barrier. */
 int lite_finalize_flush(void);
