@@ -17,6 +17,7 @@
 #include "channel.h"
 #include "channel_state.h"
 #include "device.h"
+#include "tools.h"
 
 namespace ch_lite {
 namespace {
@@ -78,6 +79,8 @@ void report(void*, int code, int peer, int error, const char* what) {
 void look_everywhere(void*, bool on) { g_boot->engine->set_exhaustive(on); }
 void came_back(void*) { g_boot->controller.came_back(); }
 
+int (*g_host_news)() = nullptr;
+
 // lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
 void idle(void*, std::uint32_t) {
   Boot& b = *g_boot;
@@ -107,6 +110,10 @@ void idle(void*, std::uint32_t) {
   if (step.kind == WaitStep::kYield || b.thread_multiple) {
     ++b.engine->counters().yields;
     sched_yield();
+    return;
+  }
+  if (g_host_news != nullptr && g_host_news() != 0) {
+    b.news_ns = now;
     return;
   }
   MPID_ChannelWait(step.timeout_ns);
@@ -146,6 +153,8 @@ void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
   g_host_progress = nullptr;
+  g_host_news = nullptr;
+  tools_leave();
   b->end_engine();  // completes what is left, so before what it calls
   device_bind(nullptr);
   delete b->device;
@@ -170,6 +179,7 @@ int lite_init_local(void* address) {
   if (b == nullptr) return fail(LITE_ERR_NOMEM, "out of memory at start");
   char error[768];
   const StartFault fault = b->listen(address, error, sizeof error);
+  tools_take_knobs(b->knobs);
   if (fault == StartFault::kNone) return LITE_OK;
   free_boot();
   return start_fault(fault, error);
@@ -186,6 +196,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
                  format_topology(b->topology, text, sizeof text), local_ranks, b->sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
                  static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
   }
+  tools_watch(b->engine->gate(), b->engine->counters());
   b->channel = new (std::nothrow) ChannelState(*b->engine);
   if (b->channel == nullptr || b->channel->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
   b->channel->wait_policy = b->policy;
@@ -239,6 +250,8 @@ void lite_host_lets_go_slow(void) {
   lite_hot.yield_due = 0;
   sched_yield();
 }
+
+void lite_set_host_news(int (*news)(void)) { g_host_news = news; }
 
 void lite_finalize_quiesce(void) {
   Boot* b = g_boot;

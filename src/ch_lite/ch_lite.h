@@ -70,9 +70,12 @@ int lite_init_world(int rank, int size, const void *table, int local_ranks, int 
 /* Call when MPI_THREAD_MULTIPLE is learned later than init_world; idempotent. */
 void lite_set_thread_multiple(int on);
 
-/* Whether messages reach the host by a way that no socket tells of (shared memory), so that it polls that and lite_progress in turn. Then a wait does not sleep (unless LITE_SPIN_US asks for it, and then never long),
+/* Whether messages reach the host by a way that no socket tells of (shared memory), so that it polls that and lite_progress in turn. Then a wait sleeps later, and never long,
  * and while the host's waits end without the device, most calls of lite_progress cost a few instructions and no system call. After lite_init_world. */
 void lite_set_shared_memory(int on);
+/* Asked before each sleep of a wait: whether anything moved that other way since it was asked last, or is in the middle of it. Then nobody sleeps: the next piece is due any moment.
+ * Ordinary context, inside lite_progress. NULL: nobody to ask. */
+void lite_set_host_news(int (*news) (void));
 
 /* First half of the end: blocks until everything queued has been taken by the kernel, or its peer is lost. The host then runs its own barrier. */
 int lite_finalize_flush(void);
@@ -227,6 +230,30 @@ void lite_set_host_work(void (*progress) (void), int (*pending) (void));
 void lite_host_ending(void);
 /* It did not end after all (a session of several): the helper thread may work again. */
 void lite_host_resumes(void);
+
+/* ---- what tools see: knobs and counters, by number from 0. Texts are static. Any thread, any time, also before the start and after the end ---- */
+
+typedef struct lite_knob {
+    const char *name;           /* LITE_… */
+    const char *meaning;
+    const char *allowed;
+    const char *default_value;
+} lite_knob;
+int lite_knob_count(void);
+void lite_knob_describe(int index, lite_knob * knob);
+/* The value in force since lite_init_local (before: the default) as one would write it: "256K". Returns `text`. */
+const char *lite_knob_value(int index, char *text, size_t size);
+enum { LITE_KNOB_VALUE_MAX = 1536 };    /* bytes that always suffice */
+
+typedef struct lite_counter {
+    const char *name;           /* as in the line of LITE_STATS */
+    const char *meaning;
+    int is_level;               /* 0: a sum since the start, which only grows; 1: what there is now, or the highest so far */
+} lite_counter;
+int lite_counter_count(void);
+void lite_counter_describe(int index, lite_counter * counter);
+/* After the end: the last value; of a level, 0. */
+uint64_t lite_counter_read(int index);
 
 #ifdef __cplusplus
 }

@@ -64,6 +64,7 @@ bool Device::refill() {
 }
 
 void Device::top_up() {
+  if (matcher_.wants_growth()) matcher_.grow();
   if (blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
 }
 

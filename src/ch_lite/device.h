@@ -198,6 +198,7 @@ class Device {
   // For tests and reports.
   const Blocks& blocks() const { return blocks_; }
   const Peer& peer(int rank) const { return peers_[rank]; }
+  std::uint32_t posted_count() const { return matcher_.posted_count(); }
   std::uint32_t unexpected_count() const { return matcher_.unexpected_count(); }
   std::uint32_t messages_used() const { return messages_.used_count(); }
   std::uint32_t requests_used() const { return requests_.used_count(); }

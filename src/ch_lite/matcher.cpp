@@ -27,6 +27,13 @@ void link_last(Bin& bin, Node* node, Node*& next, Node*& prev, Node** last_next)
   bin.tail = node;
 }
 
+// At once as many as the nodes need: thousands of receives may be posted between two looks.
+std::uint32_t bins_for(std::uint32_t nodes, std::uint32_t bins) {
+  constexpr std::uint32_t kBinsMax = 1u << 22;
+  while (bins < nodes && bins < kBinsMax) bins *= 2;
+  return bins;
+}
+
 }  // namespace
 
 Matcher::~Matcher() {
@@ -80,6 +87,7 @@ PostedNode* Matcher::match_posted(const MatchKey& envelope) {
     if (posted_in_class_[cls] == 0) continue;
     const std::uint32_t h = hash(envelope, cls);
     for (PostedNode* node = posted_[cls * posted_bins_ + (h & (posted_bins_ - 1))].head; node != nullptr; node = node->match_next) {
+      ++looked_at_;
       if (earliest != nullptr && node->match_sequence > earliest->match_sequence) break;  // the chain only gets later
       if (node->match_hash == h && same(node->key, envelope, cls)) {
         earliest = node;
@@ -121,7 +129,10 @@ UnexpectedNode* Matcher::find_unexpected(const MatchKey& receive) const {
   const int cls = class_of(receive);
   const std::uint32_t h = hash(receive, cls);
   UnexpectedNode* node = unexpected_[cls * unexpected_bins_ + (h & (unexpected_bins_ - 1))].head;
-  while (node != nullptr && !(node->match_hash[cls] == h && same(node->key, receive, cls))) node = node->match_next[cls];
+  for (; node != nullptr; node = node->match_next[cls]) {
+    ++looked_at_;
+    if (node->match_hash[cls] == h && same(node->key, receive, cls)) break;
+  }
   return node;
 }
 
@@ -149,10 +160,10 @@ void Matcher::visit_unexpected(void (*visit)(void*, UnexpectedNode*), void* arg)
   }
 }
 
-// ---- growth: a bin's chain is dealt out to two new bins in its order, so order within every new bin holds ----
+// ---- growth: a bin's chain is dealt out to several new bins in its order, so order within every new bin holds ----
 
 void Matcher::grow_posted() {
-  const std::uint32_t bins = posted_bins_ * 2;
+  const std::uint32_t bins = bins_for(posted_count_, posted_bins_);
   auto* table = static_cast<PostedBin*>(std::calloc(std::size_t{kMatchClasses} * bins, sizeof(PostedBin)));
   if (table == nullptr) return;
   PostedBin* old = posted_;
@@ -171,7 +182,7 @@ void Matcher::grow_posted() {
 }
 
 void Matcher::grow_unexpected() {
-  const std::uint32_t bins = unexpected_bins_ * 2;
+  const std::uint32_t bins = bins_for(unexpected_count_, unexpected_bins_);
   auto* table = static_cast<UnexpectedBin*>(std::calloc(std::size_t{kMatchClasses} * bins, sizeof(UnexpectedBin)));
   if (table == nullptr) return;
   UnexpectedBin* old = unexpected_;

@@ -68,10 +68,13 @@ class Matcher {
   std::uint32_t unexpected_count() const { return unexpected_count_; }
 
   // Keeps chains short; ordinary context, now and then. No memory: the chains are longer, nothing else.
+  bool wants_growth() const { return posted_count_ > posted_bins_ || unexpected_count_ > unexpected_bins_; }
   void grow() {
     if (posted_count_ > posted_bins_) grow_posted();
     if (unexpected_count_ > unexpected_bins_) grow_unexpected();
   }
+  // For tests: nodes compared with an envelope so far.
+  std::uint64_t looked_at() const { return looked_at_; }
 
  private:
   struct PostedBin {
@@ -99,6 +102,7 @@ class Matcher {
   std::uint32_t posted_in_class_[kMatchClasses] = {};
   std::uint32_t unexpected_count_ = 0;
   std::uint64_t sequence_ = 0;
+  mutable std::uint64_t looked_at_ = 0;
 };
 
 }  // namespace ch_lite

@@ -6,6 +6,7 @@
 
 #include "net.h"
 #include "pieces.h"
+#include "staging.h"
 #include "wire.h"
 
 namespace mplite {
@@ -74,8 +75,7 @@ struct OutFrame {
 };
 
 struct Connection {
-  static constexpr std::uint32_t kStagingBytes = 2 * kControlBytesMax;  // a whole control packet and what follows it
-  static constexpr std::uint32_t kReadAheadBytes = 8 * 1024;            // what is read before its frame is known costs one copy
+  static constexpr std::uint32_t kReadAheadBytes = 8 * 1024;  // what is read before its frame is known costs one copy
   static constexpr int kOutFrames = 8;
 
   Connection* pool_next = nullptr;
@@ -93,7 +93,8 @@ struct Connection {
   unsigned interest = 0;      // as registered
   int low_water = 1;
 
-  // receiving: staging[begin, end) has been read and not consumed
+  // receiving: staging[begin, end) has been read and not consumed; no staging while that is nothing
+  Staging* staging = nullptr;
   std::uint32_t begin = 0, end = 0;
   FrameHeader header = {};
   std::uint8_t* destination = nullptr;  // where the rest of this payload goes,
@@ -108,13 +109,12 @@ struct Connection {
   // handshake
   std::int64_t deadline_ns = 0;
   Hello hello = {};  // what we sent last, or the challenge we answered
+  std::uint8_t heard[kHelloBytes];  // `end` bytes of what is said to us
   sockaddr_storage remote = {};
 
   Connection* ready_next = nullptr;
   Connection* young_next = nullptr;  // all connections in handshake, oldest first
   Connection* young_previous = nullptr;
-
-  std::uint8_t staging[kStagingBytes];
 };
 
 }  // namespace mplite

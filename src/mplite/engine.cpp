@@ -54,6 +54,10 @@ Engine::~Engine() {
   for (Connection* c = young_head_; c != nullptr; c = c->young_next)
     if (c->fd >= 0) net_.close(c->fd);
   if (options_.listener >= 0) net_.close(options_.listener);
+  connections_.visit_taken([this](Connection* c) {
+    c->begin = c->end;
+    put_staging_away(*c);
+  });
   notes_.print(options_.rank, net_.now_ns(), 2, true);
   while (stale_ != nullptr) {
     SendOp* op = stale_;
@@ -83,8 +87,8 @@ bool Engine::refill() {
     stale_ = op->next;
     give(op);
   }
-  // Connections are large (staging) and rare; sends must last a handler entry.
-  return connections_.reserve(4) && sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket);
+  // Connections come up seldom; sends must last a handler entry.
+  return connections_.reserve(4) && stagings_.refill() && sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket);
 }
 
 void Engine::change_state(Connection& c, ConnectionState to) {
@@ -225,7 +229,7 @@ void Engine::step_handshake(Connection& c) {
     }
     if (c.end < kHelloBytes) {
       // Not one byte more than the message: what follows an accept belongs to the frames.
-      const iovec part = {c.staging + c.end, kHelloBytes - c.end};
+      const iovec part = {c.heard + c.end, kHelloBytes - c.end};
       const std::int64_t n = net_.read(c.fd, &part, 1);
       ++counters_.reads;
       if (n == -EAGAIN) break;
@@ -240,7 +244,7 @@ void Engine::step_handshake(Connection& c) {
       if (c.end < kHelloBytes) continue;
     }
     Hello said;
-    std::memcpy(&said, c.staging, sizeof said);
+    std::memcpy(&said, c.heard, sizeof said);
     c.end = 0;
     hear_hello(c, said);
   }
@@ -380,6 +384,8 @@ void Engine::drop(Connection& c) {
   if (c.in_ready_list) ready_remove(c);
   if (hot_ == &c) hot_ = nullptr;
   if (settling_ == &c) settling_ = nullptr;
+  c.begin = c.end;
+  put_staging_away(c);
   if (c.interest != 0) net_.unwatch(c.fd);
   net_.close(c.fd);
   counters_.other_calls += 2;

@@ -148,6 +148,8 @@ class Engine {
   int reach(int peer) MPLITE_SIGNAL_SAFE { return ensure_connection(peer); }
   // 0, or the errno for which the peer was given up.
   int peer_error(int peer) const MPLITE_SIGNAL_SAFE { return peers_[peer].error; }
+  // For tests and reports: read-ahead buffers that connections hold.
+  std::uint32_t stagings_used() const { return stagings_.used_count(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns `text`.
   const char* describe(int peer, char* text, std::size_t size) const;
 
@@ -226,7 +228,10 @@ class Engine {
   // engine_receive.cpp
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
   void set_low_water(Connection& c, bool drained) MPLITE_SIGNAL_SAFE;
+  void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool have_staging(Connection& c) MPLITE_SIGNAL_SAFE;
+  void put_staging_away(Connection& c) MPLITE_SIGNAL_SAFE;
   bool begin_frame(Connection& c, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
   void end_frame(Connection& c) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE;
@@ -244,6 +249,7 @@ class Engine {
 
   Peer* peers_ = nullptr;
   Pool<Connection, 4> connections_;
+  StagingStock stagings_;
   Pool<SendOp> sends_;
   Pool<ControlBlock, 8> control_blocks_;  // for the handler, where larger control packets cannot go to the heap
   Connection* hot_ = nullptr;  // looked at first

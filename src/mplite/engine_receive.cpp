@@ -61,28 +61,33 @@ void Engine::end_frame(Connection& c) {
   if (sink.end != nullptr) sink.end(sink.self, c.peer, c.header);
 }
 
+// Moves `bytes` of the frame's payload from staging to where they go.
+void Engine::place_staged(Connection& c, std::uint64_t bytes) {
+  const std::uint64_t kept = std::min(bytes, c.room);
+  const std::uint8_t* from = c.staging->bytes + c.begin;
+  if (c.pieces) {
+    c.pieces.scatter(from, kept);
+  } else if (kept > 0) {
+    std::memcpy(c.destination, from, kept);
+    c.destination += kept;
+  }
+  c.room -= kept;
+  c.owed -= bytes;
+  c.begin += static_cast<std::uint32_t>(bytes);
+}
+
 // Consumes what is staged until a control packet is ready, the connection parks, or more bytes are needed.
 void Engine::parse(Connection& c) {
   while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
     const std::uint32_t staged = c.end - c.begin;
     if (c.in_frame) {
-      const std::uint64_t n = std::min<std::uint64_t>(staged, c.owed);
-      const std::uint64_t kept = std::min(n, c.room);
-      if (c.pieces) {
-        c.pieces.scatter(c.staging + c.begin, kept);
-      } else {
-        if (kept > 0) std::memcpy(c.destination, c.staging + c.begin, kept);
-        c.destination += kept;
-      }
-      c.room -= kept;
-      c.owed -= n;
-      c.begin += static_cast<std::uint32_t>(n);
+      if (staged > 0) place_staged(c, std::min<std::uint64_t>(staged, c.owed));
       if (c.owed > 0) return;
       end_frame(c);
       continue;
     }
     if (staged < kFrameHeaderBytes) return;
-    const auto header = decode_frame({c.staging + c.begin, staged});
+    const auto header = decode_frame({c.staging->bytes + c.begin, staged});
     if (!header) {
       notes_.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
       lose(c.peer, EPROTO);
@@ -112,6 +117,18 @@ void Engine::set_low_water(Connection& c, bool drained) {
   ++counters_.other_calls;
 }
 
+bool Engine::have_staging(Connection& c) {
+  if (c.staging == nullptr) c.staging = stagings_.take();
+  return c.staging != nullptr;
+}
+
+void Engine::put_staging_away(Connection& c) {
+  if (c.staging == nullptr || c.begin != c.end) return;
+  stagings_.give(c.staging);
+  c.staging = nullptr;
+  c.begin = c.end = 0;
+}
+
 // Reads what there is, at most the budget. True when something came.
 bool Engine::pump(Connection& c) {
   bool any = false, drained = false;
@@ -122,18 +139,22 @@ bool Engine::pump(Connection& c) {
       more_to_do_ = true;
       break;
     }
+    if (!have_staging(c)) {  // its bytes stay in the socket until the packets read before are acted upon, or ordinary context makes buffers
+      if (ready_head_ == nullptr) ++counters_.no_memory_in_handler;
+      break;
+    }
     // Room for the rest of what is needed next, at the front.
     if (c.begin == c.end) {
       c.begin = c.end = 0;
-    } else if (c.begin > 0 && Connection::kStagingBytes - c.end < kControlBytesMax + kFrameHeaderBytes) {
-      std::memmove(c.staging, c.staging + c.begin, c.end - c.begin);
+    } else if (c.begin > 0 && Staging::kBytes - c.end < kControlBytesMax + kFrameHeaderBytes) {
+      std::memmove(c.staging->bytes, c.staging->bytes + c.begin, c.end - c.begin);
       c.end -= c.begin;
       c.begin = 0;
     }
     std::uint64_t ahead = Connection::kReadAheadBytes;
     if (!c.in_frame && c.end - c.begin >= kFrameHeaderBytes) {  // part of a control packet is here: all the rest of it
       FrameHeader header;
-      std::memcpy(&header, c.staging + c.begin, sizeof header);
+      std::memcpy(&header, c.staging->bytes + c.begin, sizeof header);
       ahead = std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (c.end - c.begin));
     }
     iovec parts[kIovsMax];
@@ -150,8 +171,8 @@ bool Engine::pump(Connection& c) {
     }
     // Payload that nobody wants goes through staging and is dropped by parse().
     if (!c.in_frame || c.owed == direct || c.room == 0) {
-      ahead = std::min<std::uint64_t>(ahead, Connection::kStagingBytes - c.end);
-      parts[parts_count++] = {c.staging + c.end, ahead};
+      ahead = std::min<std::uint64_t>(ahead, Staging::kBytes - c.end);
+      parts[parts_count++] = {c.staging->bytes + c.end, ahead};
       offered += ahead;
     }
     const std::int64_t n = net_.read(c.fd, parts, parts_count);
@@ -186,6 +207,7 @@ bool Engine::pump(Connection& c) {
       break;
     }
   }
+  put_staging_away(c);
   set_low_water(c, drained);
   --depth_;
   bury();
@@ -196,8 +218,8 @@ std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) 
   Connection* c = ready_head_;
   if (c == nullptr) return 0;
   FrameHeader header;
-  std::memcpy(&header, c->staging + c->begin, sizeof header);
-  std::memcpy(packet, c->staging + c->begin + kFrameHeaderBytes, std::min(size, header.length));
+  std::memcpy(&header, c->staging->bytes + c->begin, sizeof header);
+  std::memcpy(packet, c->staging->bytes + c->begin + kFrameHeaderBytes, std::min(size, header.length));
   from = c->peer;
   c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
   ++counters_.frames_in;
@@ -223,6 +245,7 @@ void Engine::settle() {
   settling_ = nullptr;
   ++depth_;
   parse(*c);
+  put_staging_away(*c);
   --depth_;
   bury();
 }
@@ -235,6 +258,7 @@ void Engine::unpark(int peer) {
   gate_.ask_drain();  // what lies in the socket was announced while it was parked, and will not be again
   ++depth_;
   parse(*c);
+  put_staging_away(*c);
   --depth_;
   bury();
 }

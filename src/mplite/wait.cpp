@@ -17,11 +17,14 @@ constexpr std::int64_t kSleepAfterNs = 200 * kMicro;
 // ratio to raw TCP); but a neighbour that we do not know of may want it, so only for a moment.
 constexpr std::int64_t kPollOnlyNs = 20 * kMicro;
 
-// A socket ends a sleep at once, so without shared memory the limit only bounds how late a deadline is noticed. With it, a message in shared memory waits
-// for the end of the sleep, and a long one has many pieces that each wait: so nobody sleeps there unless told to by the knob.
+// A socket ends a sleep at once, so without shared memory the limits only bound how late a deadline is noticed. With it, a message in shared memory waits
+// for the end of the sleep: a thirty-second of the wait so far, which a program that waited that long does not notice, and never more than 2 ms. A waking costs 10 to 20 us,
+// so an idle rank takes about 1 % of its core (test/lab/idle.sh).
 constexpr std::int64_t kSleepMaxNs = 100'000 * kMicro;
-constexpr std::int64_t kSleepMaxSharedNs = 1000 * kMicro;
+constexpr std::int64_t kSleepMaxSharedNs = 2000 * kMicro;
 constexpr std::int64_t kSleepMinNs = 50 * kMicro;
+constexpr std::int64_t kSleepShare = 8, kSleepShareShared = 32;
+constexpr std::int64_t kSleepAfterSharedNs = 4000 * kMicro;
 
 }  // namespace
 
@@ -31,15 +34,15 @@ WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool s
   const std::int64_t per_core = (static_cast<std::int64_t>(ranks) + cores - 1) / cores;
   WaitPolicy policy;
   policy.yield_after_ns = ranks <= cores ? kPollOnlyNs : 0;
-  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : shared_memory ? -1 : kSleepAfterNs * per_core;
+  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : (shared_memory ? kSleepAfterSharedNs : kSleepAfterNs) * per_core;
   policy.sleep_max_ns = shared_memory ? kSleepMaxSharedNs : kSleepMaxNs;
+  policy.sleep_share = shared_memory ? kSleepShareShared : kSleepShare;
   return policy;
 }
 
 WaitStep decide(const WaitPolicy& policy, std::int64_t waited_ns) MPLITE_SIGNAL_SAFE {
   if (policy.sleep_after_ns >= 0 && waited_ns >= policy.sleep_after_ns) {
-    // An eighth of the time waited: what a sleep adds to the delay of news that no socket announces stays in proportion.
-    std::int64_t timeout_ns = waited_ns / 8;
+    std::int64_t timeout_ns = waited_ns / policy.sleep_share;
     if (timeout_ns < kSleepMinNs) timeout_ns = kSleepMinNs;
     if (timeout_ns > policy.sleep_max_ns) timeout_ns = policy.sleep_max_ns;
     return {WaitStep::kSleep, timeout_ns};

@@ -11,6 +11,7 @@ struct WaitPolicy {
   std::int64_t yield_after_ns;  // polls only until then
   std::int64_t sleep_after_ns;  // then polls and yields; < 0: never sleeps
   std::int64_t sleep_max_ns;    // of one sleep
+  std::int64_t sleep_share = 8; // one sleep is this part of the time waited: what it adds to the delay of news that no socket announces stays in proportion
 };
 
 struct WaitStep {
@@ -19,7 +20,7 @@ struct WaitStep {
 };
 
 // `cores`: allowed to this process; `ranks`: on this host, oneself included; `spin_ns`: as Knobs::spin_ns; `shared_memory`: news may come by a way that
-// no socket announces (the host's shared memory), so there are none, or short ones if `spin_ns` asks for them.
+// no socket announces (the host's shared memory), so that sleeps begin late and stay short. Whoever sleeps then asks first whether news is coming that way (lite_set_host_news).
 WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool shared_memory);
 
 // `waited_ns`: since the last news.

@@ -193,10 +193,91 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
 }
 END_TEST
 
+// Compares per message that a matcher with `depth` nodes makes, over all of them. Nothing but the number of nodes tells, so a busy machine does not disturb.
+// `spread`: how the keys differ; 0: by tag, 1: by source, 2: both, and every eighth receive has a wildcard.
+MatchKey key_of(int i, int spread) {
+  if (spread == 0) return {1, 3, i};
+  if (spread == 1) return {1, i, 5};
+  return {static_cast<std::uint32_t>(i % 4), i % 100, i};
+}
+
+double posted_looks_per_message(int depth, int spread, bool backwards) {
+  Matcher m;
+  ck_assert(m.start());
+  std::vector<Receive> store(static_cast<std::size_t>(depth));
+  for (int i = 0; i < depth; ++i) {
+    Receive& r = store[static_cast<std::size_t>(i)];
+    r.key = key_of(i, spread);
+    if (spread == 2 && i % 8 == 0) r.key.source = LITE_ANY_SOURCE;
+    m.post(&r);
+    if (m.wants_growth()) m.grow();
+  }
+  const std::uint64_t before = m.looked_at();
+  for (int i = 0; i < depth; ++i) {
+    const int k = backwards ? depth - 1 - i : i;
+    ck_assert_ptr_eq(m.match_posted(key_of(k, spread)), &store[static_cast<std::size_t>(k)]);
+  }
+  return static_cast<double>(m.looked_at() - before) / depth;
+}
+
+double unexpected_looks_per_receive(int depth, int spread, bool backwards) {
+  Matcher m;
+  ck_assert(m.start());
+  std::vector<Arrival> store(static_cast<std::size_t>(depth));
+  for (int i = 0; i < depth; ++i) {
+    store[static_cast<std::size_t>(i)].key = key_of(i, spread);
+    m.add_unexpected(&store[static_cast<std::size_t>(i)]);
+    if (m.wants_growth()) m.grow();
+  }
+  const std::uint64_t before = m.looked_at();
+  for (int i = 0; i < depth; ++i) {
+    const int k = backwards ? depth - 1 - i : i;
+    MatchKey wanted = key_of(k, spread);
+    if (spread == 2 && k % 8 == 0) wanted.source = LITE_ANY_SOURCE;
+    UnexpectedNode* found = m.find_unexpected(wanted);
+    ck_assert_ptr_eq(found, &store[static_cast<std::size_t>(k)]);
+    m.remove_unexpected(found);
+  }
+  return static_cast<double>(m.looked_at() - before) / depth;
+}
+
+START_TEST(cost_of_a_match_does_not_grow_with_the_queues) {
+  for (int spread = 0; spread < 3; ++spread) {
+    for (const bool backwards : {false, true}) {
+      const double few = posted_looks_per_message(10, spread, backwards), many = posted_looks_per_message(10'000, spread, backwards);
+      ck_assert_msg(many <= 3 * few, "posted, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10", spread, backwards, many, few);
+      const double few_u = unexpected_looks_per_receive(10, spread, backwards), many_u = unexpected_looks_per_receive(10'000, spread, backwards);
+      ck_assert_msg(many_u <= 3 * few_u, "unexpected, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10", spread, backwards, many_u, few_u);
+    }
+  }
+}
+END_TEST
+
+// A receive with wildcards finds the first of many without passing the others.
+START_TEST(wildcards_find_the_earliest_of_many_at_the_first_look) {
+  Matcher m;
+  ck_assert(m.start());
+  std::vector<Arrival> store(10'000);
+  for (int i = 0; i < 10'000; ++i) {
+    store[static_cast<std::size_t>(i)].key = {1, i % 50, i};
+    m.add_unexpected(&store[static_cast<std::size_t>(i)]);
+    if (m.wants_growth()) m.grow();
+  }
+  const std::uint64_t before = m.looked_at();
+  for (int i = 0; i < 10'000; ++i) {
+    UnexpectedNode* found = m.find_unexpected({1, LITE_ANY_SOURCE, LITE_ANY_TAG});
+    ck_assert_ptr_eq(found, &store[static_cast<std::size_t>(i)]);
+    m.remove_unexpected(found);
+  }
+  ck_assert_uint_eq(m.looked_at() - before, 10'000);
+}
+END_TEST
+
 int main() {
   return run_tests("matcher",
                    {message_goes_to_earliest_posted_receive_whatever_its_wildcards,
                     any_source_receive_takes_earliest_unexpected_message, ignored_tag_bits_do_not_match_nor_hide,
                     withdrawn_receive_is_not_matched, visit_sees_every_unexpected_message_once_and_may_remove_it,
-                    agrees_with_a_list_matcher_on_random_sequences}, 120);
+                    agrees_with_a_list_matcher_on_random_sequences, cost_of_a_match_does_not_grow_with_the_queues,
+                    wildcards_find_the_earliest_of_many_at_the_first_look}, 120);
 }

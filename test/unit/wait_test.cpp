@@ -53,11 +53,27 @@ START_TEST(sleep_begins_at_the_limit_and_grows_to_the_maximum) {
 }
 END_TEST
 
-START_TEST(sleep_is_asked_for_and_short_when_shared_memory_brings_news) {
-  ck_assert_int_eq(decide(choose_wait_policy(2, 8, kSpinAuto, true), INT64_MAX).kind, WaitStep::kYield);
+START_TEST(sleeps_beside_shared_memory_begin_late_and_stay_in_proportion) {
+  const WaitPolicy policy = choose_wait_policy(2, 2, kSpinAuto, true);
+  ck_assert_int_eq(decide(policy, 4000 * kUs - 1).kind, WaitStep::kYield);
+  ck_assert_int_eq(decide(policy, 4000 * kUs).kind, WaitStep::kSleep);
+  for (std::int64_t waited = 4000 * kUs; waited < 60'000'000 * kUs; waited += waited / 3) {
+    const std::int64_t nap = decide(policy, waited).timeout_ns;
+    ck_assert_int_ge(nap, 50 * kUs);
+    ck_assert_int_le(nap, 2000 * kUs);
+    ck_assert_int_le(nap, waited / 30);
+  }
+  ck_assert_int_eq(decide(policy, INT64_MAX).timeout_ns, 2000 * kUs);
+  // where ranks share cores, everybody has to sit out the others' turns first
+  ck_assert_int_eq(choose_wait_policy(2, 8, kSpinAuto, true).sleep_after_ns, 16'000 * kUs);
+}
+END_TEST
+
+START_TEST(knob_decides_beside_shared_memory_too) {
   const WaitPolicy policy = choose_wait_policy(2, 2, 200 * kUs, true);
   ck_assert_int_eq(decide(policy, 200 * kUs).kind, WaitStep::kSleep);
-  ck_assert_int_eq(decide(policy, 60'000'000 * kUs).timeout_ns, 1000 * kUs);
+  ck_assert_int_eq(decide(policy, 60'000'000 * kUs).timeout_ns, 2000 * kUs);
+  ck_assert_int_eq(decide(choose_wait_policy(2, 2, kSpinForever, true), INT64_MAX).kind, WaitStep::kYield);
 }
 END_TEST
 
@@ -79,6 +95,6 @@ END_TEST
 int main() {
   return run_tests("wait", {time_before_sleep_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
                             core_is_given_away_from_the_first_poll_when_ranks_share_it, core_of_its_own_is_polled_on_for_a_moment,
-                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleep_is_asked_for_and_short_when_shared_memory_brings_news, spin_forever_never_sleeps,
+                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleeps_beside_shared_memory_begin_late_and_stay_in_proportion, knob_decides_beside_shared_memory_too, spin_forever_never_sleeps,
                             spin_zero_sleeps_at_once_even_with_spare_cores});
 }

@@ -40,6 +40,11 @@
 struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype, size_t bytes,
                                 size_t * pieces_count);
 
+/* ---- MPI_T (lite_tools.c) ---- */
+
+/* Knobs and counters become variables of MPI_T. After lite_init_local; once in a process, whatever is called later. */
+void MPIDI_LITE_register_tools(void);
+
 /* ---- errors (lite_progress.c) ---- */
 
 /* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error() (of which the host prints

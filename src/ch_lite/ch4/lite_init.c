@@ -53,6 +53,7 @@ int MPIDI_LITE_init_local(int *tag_bits)
         goto fn_fail;
     }
     started = STARTED_LOCAL;
+    MPIDI_LITE_register_tools();
     read_machine_name(card.machine, sizeof(card.machine));
 
     /* The envelope's tag is an int32: 31 bits keep it non-negative, error bits included, as LITE_ANY_TAG must stay apart. */

@@ -91,9 +91,27 @@ static void note_shared_memory(void)
         lite_set_shared_memory(told_shared_memory = now);
 }
 
+/* Whether a request of the host's completed since the last time, or a message is in shared memory in part. A neighbour's flag that a collective spins on is no request: it waits for the end of a sleep. */
+static int shared_memory_news(void)
+{
+    static int seen;
+    const int count = MPL_atomic_relaxed_load_int(&MPIDI_VCI(MPIDI_LITE_VCI).progress_count);
+    const bool completed = count != seen;
+
+    seen = count;
+    if (completed || MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL)
+        return 1;
+    if (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL)
+        for (int i = 0; i < MPIR_Process.local_size; i++)
+            if (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[i] != NULL)
+                return 1;
+    return 0;
+}
+
 void MPIDI_LITE_forget_shared_memory(void)
 {
     told_shared_memory = false;
+    lite_set_host_news(shared_memory_news);
 }
 #else
 #define note_shared_memory() do { } while (0)
