@@ -64,8 +64,7 @@ bool Device::refill() {
 }
 
 void Device::top_up() {
-  if (matcher_.wants_growth()) matcher_.grow();
-  if (blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
+  if (matcher_.wants_growth() || blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
 }
 
 // Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer,
