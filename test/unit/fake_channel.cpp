@@ -340,6 +340,11 @@ void MPID_ChannelSetLost(void (*lost)(void* arg, int peer, int error), void* arg
   me().lost = lost;
   me().lost_arg = arg;
 }
+void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t window), void* arg) {
+  me().introduce = introduce;
+  me().introduce_arg = arg;
+}
+int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
 int MPID_ChannelInHandler(void) { return me().in_handler; }
 int MPID_ChannelHeadroom(void) { return me().headroom || !me().in_handler; }
 int MPID_ChannelRefill(void) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "ch_lite/channel.h"
@@ -53,10 +54,13 @@ struct Rank {
   };
   std::deque<Ready> ready;
   std::map<int, int> error;  // peers given up
+  std::set<int> departed;    // of them: their loss is no news
   void (*progress)(void*) = nullptr;
   void* progress_arg = nullptr;
   void (*lost)(void*, int, int) = nullptr;
   void* lost_arg = nullptr;
+  int (*introduce)(void*, int, std::uint32_t) = nullptr;
+  void* introduce_arg = nullptr;
   bool in_handler = false;
   bool headroom = true;
   bool outstanding = false;

@@ -15,7 +15,8 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_progress.c \
                       src/mpid/ch4/netmod/lite/lite_recv.c \
                       src/mpid/ch4/netmod/lite/lite_rma.c \
-                      src/mpid/ch4/netmod/lite/lite_send.c
+                      src/mpid/ch4/netmod/lite/lite_send.c \
+                      src/mpid/ch4/netmod/lite/lite_spawn.c
 
 external_subdirs   += modules/lite
 pmpi_convenience_libs += modules/lite/libch_lite_embedded.la
