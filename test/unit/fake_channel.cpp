@@ -176,10 +176,10 @@ void World::as(int rank) {
   ch_lite::device_bind(devices[static_cast<std::size_t>(rank)].get());
 }
 
-void World::make_device(int rank, const ch_lite::DeviceOptions& given) {
+void World::make_device(int rank, const ch_lite::DeviceOptions& given, int job) {
   ch_lite::DeviceOptions options = given;
   options.rank = rank;
-  options.size = size();
+  options.size = job > 0 ? job : size();
   options.hooks.report = report;
   options.hooks.give_up = give_up;
   options.hooks.arg = reinterpret_cast<void*>(static_cast<std::intptr_t>(rank));

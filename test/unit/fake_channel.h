@@ -77,7 +77,8 @@ class World {
   // Everything by this rank from here on: the channel's calls and the C API's.
   void as(int rank);
   int size() const { return static_cast<int>(ranks.size()); }
-  void make_device(int rank, const ch_lite::DeviceOptions& options);
+  // `job`: the ranks of its job (0: all); the others are processes of other jobs, to be introduced.
+  void make_device(int rank, const ch_lite::DeviceOptions& options, int job = 0);
   // Progress in the signal handler's place: no allocation allowed to the device.
   void handler(int rank);
   // Ordinary progress of all ranks, many times: until nothing moves.
