@@ -61,7 +61,7 @@ bool pieces_hold(const iovec* pieces, std::size_t count, std::size_t bytes) {
 
 MatchKey key_of(const lite_envelope* envelope) { return {envelope->context, envelope->source, envelope->tag}; }
 
-bool is_peer(int peer) { return peer >= 0 && peer < device_current->options().size; }
+bool is_peer(int peer) { return peer >= 0 && peer < device_current->peers(); }
 bool is_source(int peer) { return peer == -1 || is_peer(peer); }
 
 int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,

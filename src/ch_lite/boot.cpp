@@ -3,17 +3,20 @@
 #include <sched.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <new>
+#include <span>
 
 #include "../mplite/controller.h"
 #include "../mplite/process.h"
 #include "../mplite/stats.h"
 #include "../mplite/trace.h"
 #include "ch_lite.h"
+#include "ch_lite_jobs.h"
 #include "channel.h"
 #include "channel_state.h"
 #include "device.h"
@@ -220,6 +223,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   if (b->device == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the device");
   device_bind(b->device);
   if (!b->device->start()) return fail(LITE_ERR_NOMEM, "out of memory for the device's queues (%d ranks)", size);
+  b->engine->set_window(static_cast<std::uint32_t>(std::min<std::uint64_t>(b->device->window(), INT32_MAX)));
 
   Controller::Options controller;
   controller.kind = b->knobs.controller;
@@ -258,6 +262,25 @@ void lite_finalize_quiesce(void) {
   if (b == nullptr || b->engine == nullptr) return;
   Hold hold(b->engine->gate());
   b->engine->quiesce();
+}
+
+void lite_finalize_goodbye(void) {
+  constexpr std::int64_t kPatienceNs = 2'000'000'000;
+  Boot* b = g_boot;
+  if (b == nullptr || b->device == nullptr || b->engine->peers() == b->size) return;
+  {
+    Hold hold(b->engine->gate());
+    b->engine->say_goodbye();
+  }
+  for (const std::int64_t start = b->net.now_ns(); b->net.now_ns() - start < kPatienceNs;) {
+    {
+      Hold hold(b->engine->gate());
+      b->device->progress();
+      if (b->engine->queued_sends() == 0 && b->engine->farewell()) return;
+    }
+    b->device->deliver_active_messages();
+    MPID_ChannelWait(1'000'000);
+  }
 }
 
 void lite_finalize_close(void) {
@@ -300,4 +323,107 @@ void lite_host_exit_slow(void) {
   if (g_boot == nullptr) return;
   g_boot->controller.leave_library(lite_hot.last_call);
   if (!g_boot->controller.in_helper()) lite_hot.away = 1;
+}
+
+// ---- processes of other jobs ----
+
+namespace {
+
+// What is put off is done at the end, as by every call on the device.
+struct Work {
+  Work() : hold(g_boot->engine->gate()), scope(*g_boot->device) {}
+  Hold hold;
+  Device::Scope scope;
+};
+
+std::span<const std::uint8_t> bytes_at(const void* memory, std::size_t size) { return {static_cast<const std::uint8_t*>(memory), size}; }
+
+int met(int peer) {
+  if (peer >= 0) return peer;
+  if (peer == -EINVAL) return fail(LITE_ERR_ARG, "the name of a process has no key in it");
+  if (peer == -ENOMEM) return fail(LITE_ERR_NOMEM, "out of memory for processes of other jobs (%d are known)", g_boot->engine->peers() - g_boot->size);
+  return fail(LITE_ERR_PEER_LOST, "a process of another job was lost, and what was open with it is not completed yet");
+}
+
+}  // namespace
+
+int lite_peers(void) { return g_boot != nullptr && g_boot->device != nullptr ? g_boot->device->peers() : 0; }
+
+int lite_name(int peer, void* name) {
+  static_assert(kProcessNameBytes == LITE_NAME_BYTES && kPortNameBytes == LITE_PORT_BYTES && kKeyBytes == LITE_PROOF_BYTES);
+  Work work;
+  ProcessName made;
+  if (peer < 0 || peer >= g_boot->engine->peers() || !g_boot->engine->name_of(peer, made)) return fail(LITE_ERR_ARG, "peer %d has no name", peer);
+  std::memcpy(name, &made, sizeof made);
+  return LITE_OK;
+}
+
+int lite_meet(const void* name) {
+  const auto known = decode_process_name(bytes_at(name, LITE_NAME_BYTES));
+  if (!known) return fail(LITE_ERR_ARG, "not the name of a process of this version of ch_lite");
+  Work work;
+  return met(g_boot->engine->meet(*known));
+}
+
+int lite_open_port(uint32_t id, void* port) {
+  Boot& b = *g_boot;
+  Work work;
+  PortName made = {};
+  b.engine->name_of(b.rank, made.owner);
+  made.id = id;
+  b.net.random(made.key, sizeof made.key);
+  if (b.engine->open_port(id, made.key) < 0) return fail(LITE_ERR_NOMEM, "out of memory for a port");
+  std::memcpy(port, &made, sizeof made);
+  return LITE_OK;
+}
+
+void lite_close_port(uint32_t id) {
+  Work work;
+  g_boot->engine->close_port(id);
+}
+
+int lite_port_is_open(uint32_t id) {
+  Work work;
+  return g_boot->engine->port_key(id) != nullptr ? 1 : 0;
+}
+
+int lite_meet_at_port(const void* port, void* proof) {
+  const auto known = decode_port_name(bytes_at(port, LITE_PORT_BYTES));
+  if (!known) return fail(LITE_ERR_ARG, "not the name of a port of this version of ch_lite");
+  Work work;
+  std::uint8_t made[kKeyBytes];
+  make_port_proof(*known, g_boot->keys.open, made);
+  std::memcpy(proof, made, sizeof made);
+  return met(g_boot->engine->meet_at(*known));
+}
+
+int lite_check_caller(uint32_t id, int peer, const void* proof) {
+  Boot& b = *g_boot;
+  Work work;
+  const std::uint8_t* key = b.engine->port_key(id);
+  std::uint8_t caller[kKeyBytes], shown[kKeyBytes];
+  if (key == nullptr || peer < 0 || peer >= b.engine->peers()) return 0;
+  b.engine->key_of(peer, caller);
+  std::memcpy(shown, proof, sizeof shown);
+  PortName port = {};
+  b.engine->name_of(b.rank, port.owner);
+  port.id = id;
+  std::memcpy(port.key, key, sizeof port.key);
+  return check_port_proof(port, caller, shown) ? 1 : 0;
+}
+
+int lite_check_peer(int peer) {
+  Boot& b = *g_boot;
+  Work work;
+  const int error = b.engine->peer_error(peer);
+  if (error == 0) return LITE_OK;
+  char who[192];
+  b.engine->describe(peer, who, sizeof who);
+  const char* what = error == ECONNREFUSED ? "there is no such port any more, or its process has ended" : error == EKEYREJECTED ? "the name of the port is not one of that process" : strerror(error);
+  return fail(LITE_ERR_PEER_LOST, "%s: %s", who, what);
+}
+
+void lite_part(int peer) {
+  Work work;
+  g_boot->engine->part(peer);
 }

@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <new>
 
 #include "../mplite/engine.h"
 #include "../mplite/wait.h"
@@ -140,8 +139,15 @@ void on_lost(void*, int peer, int error) {
   ChannelPeer& p = s.peers[peer];
   p.fifo_head = p.fifo_tail = nullptr;
   fail_receives(p, error);
-  fail_receives(s.unbound, error);  // whose partner may be this one: an error is better than a hang
+  if (!s.engine->departed(peer)) fail_receives(s.unbound, error);  // whose partner may be this one: an error is better than a hang
   if (s.lost != nullptr) s.lost(s.lost_arg, peer, error);
+}
+
+// Ordinary context.
+bool on_introduce(void* self, int peer, std::uint32_t window) {
+  ChannelState& s = *static_cast<ChannelState*>(self);
+  if (!s.peer_table.grow(static_cast<std::size_t>(peer) + 1) || s.peers[peer].receives != nullptr) return false;
+  return s.introduce == nullptr || s.introduce(s.introduce_arg, peer, window) != 0;
 }
 
 void on_sent(void* arg, int error) { complete(static_cast<ChannelOp*>(arg), -error); }
@@ -284,11 +290,12 @@ std::int64_t wait_for(MPID_ChannelId id) {
 }  // namespace
 
 ChannelState::ChannelState(Engine& e) : engine(&e), wait_policy(choose_wait_policy(1, 1, -1, false)) {
-  peers = new (std::nothrow) ChannelPeer[static_cast<std::size_t>(e.size())];
+  if (peer_table.start(static_cast<std::size_t>(e.size()), static_cast<std::size_t>(e.size()) + Engine::kForeignMax)) peers = peer_table.data();
   ops.reserve(64);
   e.set_sink(FrameKind::kChannel, {this, begin_channel, end_channel});
   e.set_sink(FrameKind::kTransfer, {this, begin_transfer, end_transfer});
   e.set_lost(on_lost, this);
+  e.set_introduce(on_introduce, this);
 }
 
 ChannelState::~ChannelState() {
@@ -297,7 +304,6 @@ ChannelState::~ChannelState() {
     std::free(stash_head);
     stash_head = next;
   }
-  delete[] peers;
 }
 
 void channel_bind(ChannelState* state) { g_channel = state; }
@@ -546,6 +552,13 @@ void MPID_ChannelSetLost(void (*lost)(void* arg, int peer, int error), void* arg
   g_channel->lost = lost;
   g_channel->lost_arg = arg;
 }
+
+void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t window), void* arg) {
+  g_channel->introduce = introduce;
+  g_channel->introduce_arg = arg;
+}
+
+int MPID_ChannelDeparted(int peer) { return engine().departed(peer) ? 1 : 0; }
 
 int MPID_ChannelInHandler(void) { return engine().async() ? 1 : 0; }
 

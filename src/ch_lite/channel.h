@@ -119,6 +119,11 @@ void MPID_ChannelPrefer(int peer);
 void MPID_ChannelSetProgress(void (*progress)(void *arg), void *arg);   /* [ordinary] */
 /* Called once per lost peer, gate held, perhaps in the handler, after its channel operations were completed with that error. error: an errno. */
 void MPID_ChannelSetLost(void (*lost)(void *arg, int peer, int error), void *arg);      /* [ordinary] */
+/* Non-zero, in that callback and after: the loss concerns only who deals with just this peer. It is a process of another job that ended in order, was parted from, or could not be reached at its port. */
+int MPID_ChannelDeparted(int peer);
+/* Called when a process of another job becomes peer number `peer`: the number of peers so far, or one whose process nobody deals with any more. `window`: the credit that it gives, in bytes.
+ * Returns 0 when that cannot be: no memory, or something is left of the process before. Gate held [ordinary]. */
+void MPID_ChannelSetIntroduce(int (*introduce)(void *arg, int peer, uint32_t window), void *arg);       /* [ordinary] */
 /* Non-zero while running in the signal handler: nothing may be allocated then. */
 int MPID_ChannelInHandler(void);
 /* Whether the engine's pools bear one more control packet's worth of answers; false only in the handler. */

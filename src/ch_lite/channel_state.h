@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../mplite/growing_table.h"
 #include "../mplite/pieces.h"
 #include "../mplite/pool.h"
 #include "../mplite/wait.h"
@@ -63,7 +64,8 @@ struct ChannelState {
 
   Engine* engine;
   Pool<ChannelOp> ops;
-  ChannelPeer* peers = nullptr;
+  ChannelPeer* peers = nullptr;  // of peer_table; null: no memory
+  GrowingTable<ChannelPeer> peer_table;
   ChannelPeer unbound;  // transfers of MPID_ANY_PARTNER of which nothing has come
   WaitPolicy wait_policy;
   StashedControl* stash_head = nullptr;  // before anything the engine has
@@ -73,6 +75,8 @@ struct ChannelState {
   void* progress_arg = nullptr;
   void (*lost)(void* arg, int peer, int error) = nullptr;
   void* lost_arg = nullptr;
+  int (*introduce)(void* arg, int peer, std::uint32_t window) = nullptr;
+  void* introduce_arg = nullptr;
   void (*on_outstanding)(bool outstanding) = nullptr;
 };
 

@@ -1,9 +1,8 @@
 // The core of the device: the dispatch loop, completion, credit and failure handling that all protocols share.
 #include "device.h"
 
+#include <algorithm>
 #include <cerrno>
-#include <cstdlib>
-#include <new>
 
 namespace ch_lite {
 namespace {
@@ -12,8 +11,11 @@ namespace {
 constexpr std::uint32_t kMessagesReady = 512;
 // Small puts acknowledged by one packet while more keep coming.
 constexpr std::uint32_t kAcksTogether = 64;
+// Of other jobs, at a time; as in the engine.
+constexpr std::size_t kForeignMax = 65536;
 
 void progress_callback(void* self) { static_cast<Device*>(self)->progress(); }
+int introduce_callback(void* self, int peer, std::uint32_t window) { return static_cast<Device*>(self)->introduce(peer, window) ? 1 : 0; }
 void lost_callback(void* self, int peer, int error) { static_cast<Device*>(self)->peer_lost(peer, error); }
 
 }  // namespace
@@ -30,26 +32,23 @@ Device::Device(const DeviceOptions& options)
 
 // Requests and messages go with their pools; blocks that unreceived messages still hold are given back first. The channel is gone already.
 Device::~Device() {
-  static_assert(std::is_trivially_destructible_v<Peer>);
   if (peers_ == nullptr) return;
   messages_.visit_taken([this](Message* m) { blocks_.give(m->block); });
   requests_.visit_taken([this](Request* r) { blocks_.give(r->am_header); });
-  std::free(peers_);
 }
 
 bool Device::start() {
   const auto size = static_cast<std::size_t>(options_.size);
-  peers_ = static_cast<Peer*>(std::calloc(size, sizeof(Peer)));
-  if (peers_ == nullptr || !matcher_.start()) return false;
-  for (std::size_t i = 0; i < size; ++i) {
-    new (&peers_[i]) Peer();
+  if (!peer_table_.start(size, size + kForeignMax) || !matcher_.start()) return false;
+  peers_ = peer_table_.data();
+  for (std::size_t i = 0; i < size; ++i)
     for (Credits& lane : peers_[i].credits) lane.start(window_);
-  }
   set_tag_ignore_bits(host_settings.tag_ignore_bits);
   set_am_callback(host_settings.am_callback, host_settings.am_callback_arg);
   if (!requests_.reserve(1) || !refill()) return false;
   MPID_ChannelSetProgress(progress_callback, this);
   MPID_ChannelSetLost(lost_callback, this);
+  MPID_ChannelSetIntroduce(introduce_callback, this);
   return true;
 }
 
@@ -95,7 +94,7 @@ void Device::progress() {
     for (int more = MPID_ControlMsgAvail(); more != 0 && headroom(); more = MPID_ControlMsgMore()) {
       int from = -1;
       const int bytes = MPID_RecvAnyControl(packet_, sizeof packet_, &from);
-      if (bytes <= 0 || from < 0 || from >= options_.size) break;
+      if (bytes <= 0 || from < 0 || from >= peers()) break;
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
       const auto size = static_cast<std::size_t>(bytes);
@@ -365,7 +364,7 @@ Block Device::obtain_block(std::uint64_t bytes) {
 int Device::report(int code, int peer, const char* what) {
   const DeviceHooks& hooks = options_.hooks;
   if (hooks.report != nullptr) {
-    const bool known = peer >= 0 && peer < options_.size;
+    const bool known = peer >= 0 && peer < peers();
     hooks.report(hooks.arg, code, peer, known ? peers_[peer].lost : 0, what != nullptr || !known ? what : peers_[peer].broken);
   }
   return code;
@@ -375,9 +374,24 @@ void Device::peer_lost(int peer, int error) {
   Peer& p = peers_[peer];
   if (p.lost != 0) return;
   p.lost = error != 0 ? error : EPROTO;
-  ++lost_peers_;
+  p.departed = MPID_ChannelDeparted(peer) != 0;
+  if (!p.departed) ++lost_peers_;
   happened();
   attend(p, kAttentionLost);  // later: the caller may be in the middle of something with it
+}
+
+bool Device::introduce(int peer, std::uint32_t window) {
+  if (window < kWindowFloorBytes) return false;  // no correct process gives less, and an active message might never fit
+  if (peer < peers()) {
+    Peer& p = peers_[peer];
+    if (!p.is_clean()) return false;
+    if (p.lost != 0 && !p.departed) --lost_peers_;
+    p = Peer();
+  } else if (!peer_table_.grow(static_cast<std::size_t>(peer) + 1)) {
+    return false;
+  }
+  for (Credits& lane : peers_[peer].credits) lane.start(std::min<std::uint64_t>(window_, window));
+  return true;
 }
 
 void Device::protocol_error(int peer, const char* what) {
@@ -454,7 +468,7 @@ void Device::fail_peer(int peer) {
   Peer& p = peers_[peer];
   drop_accesses(p);
   fail_list(p.pending, peer);
-  fail_list(any_source_, peer);  // it may have been the one: failing is better than hanging
+  if (!p.departed) fail_list(any_source_, peer);  // it may have been the one: failing is better than hanging
   drop_deferred(p, peer);
   drop_unsent(p, peer);
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "../mplite/counters.h"
+#include "../mplite/growing_table.h"
 #include "../mplite/pool.h"
 #include "../mplite/signal_safe.h"
 #include "blocks.h"
@@ -112,6 +113,13 @@ struct Peer {
   std::uint8_t attention = 0;    // kAttention*
   bool on_attention_list = false;
   bool on_am_list = false;
+  bool departed = false;         // lost, which concerns only what is open with just this peer
+
+  // Nothing is open, and nothing of it is held here: the number may go to another process.
+  bool is_clean() const {
+    return pending.head == nullptr && deferred_head == nullptr && am_head == nullptr && am_wait_head == nullptr && access_wait_head == nullptr && puts_head == nullptr && answers == nullptr &&
+           accesses_out == 0 && accesses_in == 0 && credits[0].held() == 0 && credits[1].held() == 0 && !on_attention_list && !on_am_list;
+  }
 };
 
 inline constexpr std::uint8_t kAttentionCredit = 1;    // an explicit CREDIT is due
@@ -152,6 +160,10 @@ class Device {
   // The dispatch loop. Perhaps in the handler.
   void progress() MPLITE_SIGNAL_SAFE;
   void peer_lost(int peer, int error) MPLITE_SIGNAL_SAFE;
+  // A process of another job becomes peer number `peer`, see MPID_ChannelSetIntroduce. Both sides give each other the lesser of their windows.
+  bool introduce(int peer, std::uint32_t window);
+  // Peers there are numbers for: the job's ranks, then processes of other jobs.
+  int peers() const MPLITE_SIGNAL_SAFE { return static_cast<int>(peer_table_.size()); }
   // The peer sent what no correct peer sends: it is given up. `what`: a literal.
   void protocol_error(int peer, const char* what) MPLITE_SIGNAL_SAFE;
 
@@ -211,7 +223,7 @@ class Device {
   MPLITE_ORDINARY bool refill();
   // Nodes that ordinary context leaves for the handler while memory is exposed: what all peers may have under way, in a job of up to 128.
   std::uint32_t accesses_ready() const MPLITE_SIGNAL_SAFE {
-    return options_.size < 128 ? kAccessesPerPeer * static_cast<std::uint32_t>(options_.size) : kAccessesPerPeer * 128;
+    return peers() < 128 ? kAccessesPerPeer * static_cast<std::uint32_t>(peers()) : kAccessesPerPeer * 128;
   }
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
@@ -349,7 +361,8 @@ class Device {
   mplite::Pool<Message> messages_;
   mplite::Pool<Region, 16> regions_;
   mplite::Pool<Access> accesses_;
-  Peer* peers_ = nullptr;
+  Peer* peers_ = nullptr;  // of peer_table_, which does not move
+  mplite::GrowingTable<Peer> peer_table_;
   RequestList any_source_;
   Peer* attention_head_ = nullptr;
   Peer* am_peers_head_ = nullptr;  // peers with undelivered active messages, served in turn

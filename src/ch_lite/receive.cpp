@@ -30,8 +30,8 @@ void Device::finish_receive(Request* r) { complete(r, r->status.error); }
 int Device::lost_source(int peer) const {
   if (peer >= 0) return peers_[peer].lost != 0 ? peer : -1;
   if (lost_peers_ == 0) return -1;
-  for (int i = 0; i < options_.size; ++i)
-    if (peers_[i].lost != 0) return i;
+  for (int i = 0; i < peers(); ++i)
+    if (peers_[i].lost != 0 && !peers_[i].departed) return i;
   return -1;
 }
 

@@ -6,6 +6,7 @@
 
 #include "net.h"
 #include "pieces.h"
+#include "process_name.h"
 #include "staging.h"
 #include "wire.h"
 
@@ -87,6 +88,7 @@ struct Connection {
   bool ours = false;
   bool parked = false;        // a frame waits for a buffer: nothing is read
   bool in_ready_list = false; // a control packet is staged: nothing is read
+  bool stalled = false;       // in handshake: a whole message is staged that cannot be acted upon yet (engine_foreign.cpp); nothing is read
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
@@ -110,6 +112,11 @@ struct Connection {
   std::int64_t deadline_ns = 0;
   Hello hello = {};  // what we sent last, or the challenge we answered
   std::uint8_t heard[kHelloBytes];  // `end` bytes of what is said to us
+  HelloRealm realm = HelloRealm::kJob;
+  int claimed = -1;                     // theirs, kPair: the peer that it says it is
+  unsigned tried = 0;                   // stalled: the round in which it was looked at last
+  std::uint8_t key[kKeyBytes] = {};     // kPort, kPair: the secret that both have to know,
+  std::uint8_t initiator[kKeyBytes] = {};  // and the public key of the one who began it
   sockaddr_storage remote = {};
 
   Connection* ready_next = nullptr;

@@ -1,5 +1,5 @@
 // Connections: made on first use, accepted, proved, lost; and the polling that drives everything.
-// Neighbours: engine_send.cpp (queues to socket), engine_receive.cpp (socket to frames), handshake.cpp (the proofs).
+// Neighbours: engine_send.cpp (queues to socket), engine_receive.cpp (socket to frames), engine_foreign.cpp (processes of other jobs), handshake.cpp (the proofs).
 #include "engine.h"
 
 #include <arpa/inet.h>
@@ -36,13 +36,15 @@ constexpr unsigned kSilenceStride = 4096;  // polls between looks at the clock f
 
 }  // namespace
 
-Engine::Engine(Net& net, const EngineOptions& options) : net_(net), options_(options) {}
+Engine::Engine(Net& net, const EngineOptions& options) : net_(net), options_(options) {
+  set_sink(FrameKind::kGoodbye, {this, begin_goodbye, end_goodbye});
+}
 
 Engine::~Engine() {
   // First of all nobody can be sent to: the callbacks below may try.
-  for (int i = 0; peers_ != nullptr && i < options_.size; ++i)
+  for (int i = 0; peers_ != nullptr && i < peer_count_; ++i)
     if (peers_[i].state != PeerState::kLost) peers_[i].state = PeerState::kGone;
-  for (int i = 0; peers_ != nullptr && i < options_.size; ++i) {
+  for (int i = 0; peers_ != nullptr && i < peer_count_; ++i) {
     Peer& p = peers_[i];
     if (p.connection != nullptr) {
       net_.close(p.connection->fd);
@@ -64,12 +66,15 @@ Engine::~Engine() {
     stale_ = op->next;
     give(op);
   }
-  delete[] peers_;
+  std::free(ports_);
 }
 
 int Engine::start() {
-  peers_ = new (std::nothrow) Peer[static_cast<std::size_t>(options_.size)];
-  if (peers_ == nullptr || !refill()) return -ENOMEM;
+  const auto ranks = static_cast<std::size_t>(options_.size);
+  if (!peer_table_.start(ranks, ranks + kForeignMax) || !foreign_.start(0, kForeignMax)) return -ENOMEM;
+  peers_ = peer_table_.data();
+  peer_count_ = options_.size;
+  if (!refill()) return -ENOMEM;
   if (options_.listener >= 0) {
     const int rc = net_.watch(options_.listener, kListenerToken, kReadable);
     ++counters_.other_calls;
@@ -126,7 +131,8 @@ void Engine::begin_connect(int peer) {
   if (connections_.free_count() == 0) {
     if (async_ || !refill()) return;  // retried from poll() in ordinary context
   }
-  const sockaddr_storage& address = options_.peers[peer].address;
+  const sockaddr_storage& address = address_of(peer);
+  if (address.ss_family == 0) return lose(peer, EHOSTUNREACH);
   const int fd = net_.open_stream(address.ss_family);
   ++counters_.other_calls;
   if (fd < 0) {
@@ -139,6 +145,7 @@ void Engine::begin_connect(int peer) {
   c->peer = peer;
   c->remote = address;
   c->deadline_ns = p.give_up_ns;
+  if (is_foreign(peer)) prepare_foreign(*c, peer);
   change_state(*c, ConnectionState::kConnecting);
   net_.set_options(fd, options_.stream);
   p.connection = c;
@@ -208,6 +215,10 @@ bool Engine::say(Connection& c, const Hello& message) {
 void Engine::step_handshake(Connection& c) {
   ++depth_;
   while (c.state != ConnectionState::kUp && c.state != ConnectionState::kFree) {
+    if (c.stalled) {
+      look_beyond(c);
+      break;
+    }
     if (c.state == ConnectionState::kConnecting) {
       const int rc = net_.connect_result(c.fd);
       ++counters_.other_calls;
@@ -218,7 +229,7 @@ void Engine::step_handshake(Connection& c) {
       }
       std::uint8_t nonce[kNonceBytes];
       net_.random(nonce, sizeof nonce);
-      c.hello = hello_start(hello_context(), c.peer, nonce);
+      c.hello = hello_start(hello_context(c), c.realm == HelloRealm::kJob ? c.peer : static_cast<int>(address_foreign(c)), nonce);
       if (!say(c, c.hello)) {
         attempt_failed(c, ECONNABORTED);
         break;
@@ -255,10 +266,11 @@ void Engine::step_handshake(Connection& c) {
 void Engine::hear_hello(Connection& c, const Hello& said) {
   switch (c.state) {
     case ConnectionState::kAwaitHello: {
+      if (hello_is_foreign(said) && !recognise(c, said)) return;
       std::uint8_t nonce[kNonceBytes];
       net_.random(nonce, sizeof nonce);
       Hello challenge;
-      const HelloFault fault = hello_answer(hello_context(), said, nonce, challenge);
+      const HelloFault fault = hello_answer(hello_context(c), said, nonce, challenge);
       if (fault != HelloFault::kNone) return refuse(c, NoteCode::kStrangerDropped, 0, fault);
       c.hello = challenge;
       if (!say(c, challenge)) return refuse(c, NoteCode::kHandshakeClosed, EPIPE);
@@ -266,10 +278,13 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
       return;
     }
     case ConnectionState::kAwaitProof: {
+      if (c.realm == HelloRealm::kPort && async_) return stall(c);
       Hello acceptance;
-      const HelloFault fault = hello_accept(hello_context(), c.hello, said, acceptance);
+      const HelloFault fault = hello_accept(hello_context(c), c.hello, said, acceptance);
       if (fault != HelloFault::kNone) return refuse(c, NoteCode::kStrangerDropped, 0, fault);
-      const int peer = static_cast<int>(said.from);
+      if (c.realm == HelloRealm::kPort) c.claimed = admit_caller(c, said);
+      const int peer = c.realm == HelloRealm::kJob ? static_cast<int>(said.from) : c.claimed;
+      if (peer < 0) return refuse(c, NoteCode::kAcceptFailed, -peer);
       Peer& p = peers_[peer];
       if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
         ++(p.state == PeerState::kUp ? counters_.ties : counters_.connections_refused);  // it comes too late: the other half of a tie, or a peer that was given up
@@ -278,7 +293,7 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
       if (p.connection != nullptr) {
         // Both sides started one: the one that the lower rank began stays. Ours had sent no frame yet, so nothing is lost with it.
         ++counters_.ties;
-        if (peer > options_.rank) return drop(c);
+        if (!is_lower(peer)) return drop(c);
         Connection* own = p.connection;
         p.connection = nullptr;
         give_way(*own);
@@ -292,7 +307,9 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
     }
     case ConnectionState::kAwaitChallenge: {
       Hello proof;
-      const HelloFault fault = hello_prove(hello_context(), c.hello, said, proof);
+      const HelloFault fault = hello_prove(hello_context(c), c.hello, said, proof);
+      if (fault != HelloFault::kNone && c.realm == HelloRealm::kPort)  // whoever uses the port's name is told, and nobody else is concerned
+        return attempt_failed(c, hello_is_refusal(c.hello, said) ? ECONNREFUSED : EKEYREJECTED);
       if (fault != HelloFault::kNone) {
         notes_.note(NoteCode::kStrangerDropped, c.peer, 0, &c.remote, fault);
         return attempt_failed(c, EPROTO);
@@ -303,7 +320,7 @@ void Engine::hear_hello(Connection& c, const Hello& said) {
       return;
     }
     case ConnectionState::kAwaitAccept:
-      if (hello_done(hello_context(), c.hello, said) != HelloFault::kNone) return attempt_failed(c, EPROTO);
+      if (hello_done(hello_context(c), c.hello, said) != HelloFault::kNone) return attempt_failed(c, EPROTO);
       return come_up(c, c.peer);
     default:
       __builtin_trap();
@@ -316,7 +333,7 @@ void Engine::give_way(Connection& own) {
   if (own.state == ConnectionState::kConnecting && net_.connect_result(own.fd) == 0) {
     std::uint8_t nonce[kNonceBytes];
     net_.random(nonce, sizeof nonce);
-    say(own, hello_start(hello_context(), own.peer, nonce));
+    say(own, hello_start(hello_context(own), own.realm == HelloRealm::kJob ? own.peer : static_cast<int>(address_foreign(own)), nonce));
   }
   drop(own);
 }
@@ -331,13 +348,14 @@ void Engine::come_up(Connection& c, int peer) {
   --wanting_;
   ++counters_.connections;
   if (hot_ == nullptr) hot_ = &c;
+  if (is_foreign(peer)) foreign(peer).by_port = false;
   if (p.control.head != nullptr || p.bulk.head != nullptr) flush(peer);
 }
 
 // Whether we have a connection with a peer at this address, or are making one. Ports do not matter.
 bool Engine::is_host_of_a_connection(const sockaddr_storage& address) const {
-  for (int i = 0; i < options_.size; ++i) {
-    const sockaddr_storage& other = options_.peers[i].address;
+  for (int i = 0; i < peer_count_; ++i) {
+    const sockaddr_storage& other = address_of(i);
     if (peers_[i].connection == nullptr || other.ss_family != address.ss_family) continue;
     if (address.ss_family == AF_INET6) {
       const auto& a = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
@@ -353,8 +371,9 @@ bool Engine::is_host_of_a_connection(const sockaddr_storage& address) const {
 void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
   // The other side of a tie that already took our connection closes its own like this (c.hello is our challenge, to the rank it claims to be).
   // A reset may have swallowed even its hello; then only its address tells.
-  const bool tie = why == NoteCode::kHandshakeClosed && (c.hello.magic != 0 ? peers_[c.hello.to].connection != nullptr
-                                                                            : error == ECONNRESET && c.end == 0 && is_host_of_a_connection(c.remote));
+  const int claimed = c.realm != HelloRealm::kJob ? c.claimed : c.hello.magic != 0 ? static_cast<int>(c.hello.to) : -1;
+  const bool tie = why == NoteCode::kHandshakeClosed && (claimed >= 0 ? peers_[claimed].connection != nullptr
+                                                                      : error == ECONNRESET && c.end == 0 && is_host_of_a_connection(c.remote));
   if (tie) {
     ++counters_.ties;
   } else {
@@ -363,6 +382,17 @@ void Engine::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
   }
   drop(c);
 }
+
+HelloContext Engine::hello_context(const Connection& c) const {
+  if (c.realm == HelloRealm::kJob) return {options_.rank, options_.size, options_.secret};
+  return {static_cast<int>(window_), 0, c.key, c.realm, c.initiator};
+}
+
+bool Engine::is_lower(int peer) const {
+  return is_foreign(peer) ? std::memcmp(foreign(peer).name_key, options_.keys.open, kKeyBytes) < 0 : peer < options_.rank;
+}
+
+const sockaddr_storage& Engine::address_of(int peer) const { return is_foreign(peer) ? foreign(peer).address : options_.peers[peer].address; }
 
 // Our own attempt ended. In a tie the other side's connection is coming (they closed ours because of it). It may also be that a flood of
 // strangers pushed ours out there; so it is tried again, until the deadline. Somebody who is dead does not answer then, or refuses.
@@ -373,7 +403,7 @@ void Engine::attempt_failed(Connection& c, int error) {
   drop(c);
   if (!spoke || (error != ECONNRESET && error != ECONNABORTED && error != EPIPE)) return lose(peer, error);
   Peer& p = peers_[peer];
-  p.retry_ns = net_.now_ns() + (peer < options_.rank ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
+  p.retry_ns = net_.now_ns() + (is_lower(peer) ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
   ++p.attempts;
 }
 
@@ -411,6 +441,12 @@ void Engine::lose(int peer, int error) {
   Peer& p = peers_[peer];
   if (p.state == PeerState::kLost || p.state == PeerState::kGone) return;
   if (p.state == PeerState::kMaking) --wanting_;
+  bool departed = false;
+  if (is_foreign(peer)) {
+    Foreign& f = foreign(peer);
+    departed = f.departed = f.by_port || f.parted || f.goodbye_heard;
+    if (departed && !f.by_port) error = kDepartedError;
+  }
   p.state = quiescing_ ? PeerState::kGone : PeerState::kLost;
   p.error = error;
   ++depth_;
@@ -420,7 +456,7 @@ void Engine::lose(int peer, int error) {
     p.connection = nullptr;
     drop(*c);
   }
-  if (!quiescing_) notes_.note(NoteCode::kPeerLost, peer, error);
+  if (!quiescing_ && !departed) notes_.note(is_foreign(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer, error, is_foreign(peer) ? &foreign(peer).address : nullptr);
   if (!quiescing_ && lost_ != nullptr) lost_(lost_self_, peer, error);
   --depth_;
   bury();
@@ -444,9 +480,10 @@ void Engine::young_remove(Connection& c) {
 }
 
 void Engine::look_at_deadlines() {
+  if (!async_) retry_stalled();
   const std::int64_t now = net_.now_ns();
   for (Connection* c = young_head_; c != nullptr;) {
-    if (c->ours || now < c->deadline_ns) {
+    if (c->ours || now < c->deadline_ns || (c->stalled && async_)) {
       c = c->young_next;
       continue;
     }
@@ -455,7 +492,7 @@ void Engine::look_at_deadlines() {
     if (c->state != ConnectionState::kUp && c->state != ConnectionState::kFree) refuse(*c, NoteCode::kHandshakeTimeout, 0);
     c = young_head_;  // a tie may have taken others out; each turn takes one out
   }
-  for (int i = 0; wanting_ > 0 && i < options_.size; ++i) {
+  for (int i = 0; wanting_ > 0 && i < peer_count_; ++i) {
     Peer& p = peers_[i];
     if (p.state != PeerState::kMaking) continue;
     if (now >= p.give_up_ns)
@@ -472,7 +509,7 @@ void Engine::look_for_silence() {
   if (o.keepalive_idle_s == 0 || now < silence_look_ns_) return;
   silence_look_ns_ = now + kSilenceStrideNs;
   const std::int64_t limit_ms = 1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
-  for (int i = 0; i < options_.size; ++i) {
+  for (int i = 0; i < peer_count_; ++i) {
     const Connection* c = peers_[i].connection;
     if (c == nullptr || c->state != ConnectionState::kUp) continue;
     ++counters_.other_calls;
@@ -516,7 +553,7 @@ int Engine::poll_all() {
   int n = 0;
   ++depth_;
   // A handler is not called again for what it leaves: with more ready than fit, all have to have their turn (some of them may stay ready).
-  for (int turns = exhaustive_ ? options_.size / kEventsMax + 1 : 1; turns > 0; --turns) {
+  for (int turns = exhaustive_ ? peer_count_ / kEventsMax + 1 : 1; turns > 0; --turns) {
     ++counters_.waits;
     const int found = net_.wait(events, kEventsMax, 0);
     for (int i = 0; i < found; ++i) handle(events[i]);
@@ -581,7 +618,7 @@ void Engine::set_signal_driven(int tid, int signo) {
       net_.set_signal_driven(fd, 0, signo);
   };
   if (options_.listener >= 0) apply(options_.listener);
-  for (int i = 0; i < options_.size; ++i)
+  for (int i = 0; i < peer_count_; ++i)
     if (peers_[i].connection != nullptr) apply(peers_[i].connection->fd);
   for (Connection* c = young_head_; c != nullptr; c = c->young_next) apply(c->fd);
 }
@@ -592,7 +629,7 @@ void Engine::set_signals(bool on) {
   if (signal_tid_ == 0) return;
   ++counters_.other_calls;
   if (options_.listener >= 0) net_.set_signals(options_.listener, on);
-  for (int i = 0; i < options_.size; ++i) {
+  for (int i = 0; i < peer_count_; ++i) {
     const Connection* c = peers_[i].connection;
     if (c == nullptr || c->state != ConnectionState::kUp) continue;
     net_.set_signals(c->fd, on);
@@ -603,7 +640,7 @@ void Engine::set_signals(bool on) {
 
 void Engine::disown() {
   if (options_.listener >= 0) net_.disown(options_.listener);
-  for (int i = 0; i < options_.size; ++i)
+  for (int i = 0; i < peer_count_; ++i)
     if (peers_[i].connection != nullptr) net_.disown(peers_[i].connection->fd);
   for (const Connection* c = young_head_; c != nullptr; c = c->young_next)
     if (c->fd >= 0) net_.disown(c->fd);
@@ -611,19 +648,22 @@ void Engine::disown() {
 }
 
 const char* Engine::describe(int peer, char* text, std::size_t size) const {
-  const PeerAddress& a = options_.peers[peer];
+  const sockaddr_storage& at = address_of(peer);
   char address[INET6_ADDRSTRLEN] = "?";
   int port = 0;
-  if (a.address.ss_family == AF_INET) {
-    const auto& in = reinterpret_cast<const sockaddr_in&>(a.address);
+  if (at.ss_family == AF_INET) {
+    const auto& in = reinterpret_cast<const sockaddr_in&>(at);
     inet_ntop(AF_INET, &in.sin_addr, address, sizeof address);
     port = ntohs(in.sin_port);
-  } else if (a.address.ss_family == AF_INET6) {
-    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(a.address);
+  } else if (at.ss_family == AF_INET6) {
+    const auto& in6 = reinterpret_cast<const sockaddr_in6&>(at);
     inet_ntop(AF_INET6, &in6.sin6_addr, address, sizeof address);
     port = ntohs(in6.sin6_port);
   }
-  std::snprintf(text, size, "rank %d on host %s (%s port %d)", peer, a.host, address, port);
+  if (is_foreign(peer))
+    std::snprintf(text, size, "a process of another job (%s port %d)", address, port);
+  else
+    std::snprintf(text, size, "rank %d on host %s (%s port %d)", peer, options_.peers[peer].host, address, port);
   return text;
 }
 

@@ -1,17 +1,20 @@
 // The engine: moves frames between this process and its peers over one stream connection per pair.
 // Used by messages.cpp (MP_*) and by ch_lite/channel.cpp; uses net.h, handshake.h, gate.h, pool.h. Knows no MPI and no matching.
 #pragma once
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
 #include "connection.h"
 #include "counters.h"
 #include "gate.h"
+#include "growing_table.h"
 #include "handshake.h"
 #include "log.h"
 #include "net.h"
 #include "pieces.h"
 #include "pool.h"
+#include "process_name.h"
 #include "signal_safe.h"
 #include "wire.h"
 
@@ -41,10 +44,15 @@ struct Sink {
 // that error before.
 using LostCallback = void (*)(void* self, int peer, int error);
 
+// Called when a process of another job becomes peer number `peer`, which is the next one or one that nobody has dealt with any more. `window`: the credit that it gives. False: the layer
+// above has no memory, or something is left of the process that the number stood for. Ordinary context, gate held.
+using IntroduceCallback = bool (*)(void* self, int peer, std::uint32_t window);
+
 // One rank's address and names, as wireup.h decodes them from the table.
 struct PeerAddress {
   sockaddr_storage address;
   char host[64];
+  std::uint8_t name_key[kKeyBytes];  // see process_name.h
 };
 
 struct EngineOptions {
@@ -53,6 +61,7 @@ struct EngineOptions {
   const PeerAddress* peers = nullptr;  // `size` entries, kept by the caller for the engine's life
   int listener = -1;                   // open and listening; the engine closes it
   std::uint8_t secret[32] = {};
+  KeyPair keys = {};                   // ours, for processes of other jobs
   StreamOptions stream = {};
   std::int64_t connect_timeout_ns = 0;
   std::uint32_t frame_bytes = 256 * 1024;     // bulk is cut into frames of this payload, so that control packets interleave
@@ -72,12 +81,19 @@ class Engine {
   int start();
   void set_sink(FrameKind kind, const Sink& sink);
   void set_lost(LostCallback lost, void* self) { lost_ = lost; lost_self_ = self; }
+  void set_introduce(IntroduceCallback introduce, void* self) { introduce_ = introduce; introduce_self_ = self; }
+  // The credit that the layer above gives to a process of another job, bytes: part of our name.
+  void set_window(std::uint32_t window) { window_ = window; }
 
   Gate& gate() { return gate_; }
   Counters& counters() { return counters_; }
   Net& net() { return net_; }
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
+  // Peers there are numbers for: the job's ranks, then processes of other jobs.
+  int peers() const { return peer_count_; }
+
+  static constexpr std::size_t kForeignMax = 65536;  // processes of other jobs at a time
 
   // ---- all below: gate held ----
 
@@ -137,6 +153,30 @@ class Engine {
   // The destination given for the frame of (kind, id) under way, if any, must not be touched any more: the rest is thrown away.
   void abandon(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
 
+  // ---- processes of other jobs (engine_foreign.cpp); ordinary context unless marked ----
+
+  // The peer's universal name. False: it is not known (a caller at a port that has not said).
+  bool name_of(int peer, ProcessName& name) const;
+  // Its public key.
+  void key_of(int peer, std::uint8_t (&key)[kKeyBytes]) const;
+  // The number for the process of that name: our own, of a rank of the job, or of a process of another job, which is added when it is new. From then on either side may connect, by
+  // the key that only the two can compute. -errno: no memory, or it was lost and something is left of it.
+  int meet(const ProcessName& name);
+  // The same for the owner of a port; if there is no connection yet, the next one is made by the port's key, as the owner does not know us. Such a connection that fails is not a loss: see departed().
+  int meet_at(const PortName& port);
+  // From now on processes that know `key` may connect and become peers. One port per id; 0 or -ENOMEM.
+  int open_port(std::uint32_t id, const std::uint8_t (&key)[kKeyBytes]);
+  void close_port(std::uint32_t id);
+  // Null: there is no such port.
+  const std::uint8_t* port_key(std::uint32_t id) const MPLITE_SIGNAL_SAFE;
+  // Nobody above deals with the process any more: its end will be no loss, and its number may be given to another. A connection stays as long as both processes live.
+  void part(int peer);
+  // Tells all processes of other jobs that are connected that our end is near. Then wait until farewell() holds, or for a while.
+  void say_goodbye();
+  // Whether no process of another job is connected that has not said goodbye.
+  bool farewell() const;
+  // Whether the peer's loss concerns nobody but those who deal with just this peer: a process of another job that has ended in order, or was parted from, or whose port could not be reached.
+  bool departed(int peer) const MPLITE_SIGNAL_SAFE { return peer >= options_.size && foreign_.data()[peer - options_.size].departed; }
 
   // Whether a connection that somebody wants is still being made.
   bool connecting() const MPLITE_SIGNAL_SAFE { return wanting_ > 0; }
@@ -173,6 +213,7 @@ class Engine {
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
   static constexpr std::uint64_t kListenerToken = ~std::uint64_t{0};
   static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
+  static constexpr int kDepartedError = ESHUTDOWN;   // for what was still open with a process that ended in order
   static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
   static constexpr int kAllStride = 16;           // polls of the preferred socket per look at all
 
@@ -190,6 +231,24 @@ class Engine {
     std::uint8_t attempts = 0;   // ours that were closed before they were up
     std::int64_t retry_ns = 0;   // no new one before
   };
+  // What a peer that is no rank of the job has besides.
+  struct Foreign {
+    sockaddr_storage address = {};  // family 0: not known yet
+    std::uint8_t name_key[kKeyBytes] = {};
+    std::uint8_t pair_key[kKeyBytes] = {};
+    std::uint8_t port_key[kKeyBytes] = {};  // by_port
+    std::uint32_t port_id = 0;
+    std::uint32_t window = 0;
+    bool by_port = false;        // the next connection that we make is by port_key
+    bool parted = false;
+    bool goodbye_said = false;
+    bool goodbye_heard = false;
+    bool departed = false;       // lost, but that is no news
+  };
+  struct Port {
+    std::uint32_t id;
+    std::uint8_t key[kKeyBytes];
+  };
 
   // engine.cpp: connections and polling
   void change_state(Connection& c, ConnectionState to) MPLITE_SIGNAL_SAFE;
@@ -201,7 +260,29 @@ class Engine {
   void step_handshake(Connection& c) MPLITE_SIGNAL_SAFE;
   void give_way(Connection& own) MPLITE_SIGNAL_SAFE;
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
-  HelloContext hello_context() const MPLITE_SIGNAL_SAFE { return {options_.rank, options_.size, options_.secret}; }
+  HelloContext hello_context(const Connection& c) const MPLITE_SIGNAL_SAFE;
+  // Of two attempts, that of the lower process stays.
+  bool is_lower(int peer) const MPLITE_SIGNAL_SAFE;
+  const sockaddr_storage& address_of(int peer) const MPLITE_SIGNAL_SAFE;
+
+  // engine_foreign.cpp
+  Foreign& foreign(int peer) const MPLITE_SIGNAL_SAFE { return foreign_.data()[peer - options_.size]; }
+  bool is_foreign(int peer) const MPLITE_SIGNAL_SAFE { return peer >= options_.size; }
+  int find_foreign(const std::uint8_t* name_key) const MPLITE_SIGNAL_SAFE;
+  int find_process(const std::uint8_t (&name_key)[kKeyBytes]) const;
+  int add_foreign(const std::uint8_t (&name_key)[kKeyBytes], std::uint32_t window);
+  int new_number(std::uint32_t window);
+  int renew(int peer, std::uint32_t window);
+  int revive(int peer);
+  MPLITE_ORDINARY int admit_caller(const Connection& c, const Hello& proof);
+  void prepare_foreign(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  std::uint32_t address_foreign(const Connection& c) const MPLITE_SIGNAL_SAFE;
+  bool recognise(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
+  void stall(Connection& c) MPLITE_SIGNAL_SAFE;
+  void look_beyond(Connection& c) MPLITE_SIGNAL_SAFE;
+  void retry_stalled() MPLITE_SIGNAL_SAFE;
+  static Verdict begin_goodbye(void* self, int peer, const FrameHeader& header, Destination& destination) MPLITE_SIGNAL_SAFE;
+  static void end_goodbye(void* self, int peer, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
   void refuse(Connection& c, NoteCode why, int error, HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
   bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
@@ -246,8 +327,17 @@ class Engine {
   Sink sinks_[kFrameKinds] = {};
   LostCallback lost_ = nullptr;
   void* lost_self_ = nullptr;
+  IntroduceCallback introduce_ = nullptr;
+  void* introduce_self_ = nullptr;
 
-  Peer* peers_ = nullptr;
+  Peer* peers_ = nullptr;  // of peer_table_, which does not move
+  int peer_count_ = 0;
+  GrowingTable<Peer> peer_table_;
+  GrowingTable<Foreign> foreign_;
+  Port* ports_ = nullptr;
+  std::uint32_t ports_count_ = 0, ports_room_ = 0;
+  std::uint32_t window_ = 1;
+  unsigned stall_round_ = 0;
   Pool<Connection, 4> connections_;
   StagingStock stagings_;
   Pool<SendOp> sends_;

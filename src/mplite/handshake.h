@@ -1,4 +1,5 @@
-// Proves that both ends of a new connection belong to the job: four Hello messages (wire.h), checked here. Pure; the engine moves them.
+// Proves that both ends of a new connection belong to the job, or may know each other as processes of two: four Hello messages (wire.h), checked here. Pure; the
+// engine moves them.
 // Called by engine.cpp, gate held or in the handler.
 //
 //   initiator A                     acceptor B
@@ -7,8 +8,8 @@
 //   proof      nonceA, mac     ->                      hello_accept
 //                              <-   accept     nonceB, mac                    hello_done
 //
-// mac = HMAC-SHA512-256 (libsodium crypto_auth, key: the job's secret) over label | from | to | nonceA | nonceB. The label and the ranks differ in every message
-// and direction, both nonces are fresh, so neither replay nor reflection helps a stranger. Each side needs to remember only the Hello that it sent last.
+// mac = HMAC-SHA512-256 (libsodium crypto_auth, key: the realm's secret) over label | realm | from | to | A's public key (zero in a job) | nonceA | nonceB. The label and
+// the ranks differ in every message and direction, both nonces are fresh, so neither replay nor reflection helps a stranger. Each side needs to remember only the Hello that it sent last.
 // Not covered: somebody who can change packets on the path afterwards; the stream itself is not encrypted.
 #pragma once
 #include <cstdint>
@@ -29,12 +30,23 @@ enum class HelloFault : std::uint8_t {
 const char* hello_fault_text(HelloFault fault) MPLITE_SIGNAL_SAFE;
 
 struct HelloContext {
-  int rank;                    // our own
-  int size;                    // of the job
-  const std::uint8_t* secret;  // 32 bytes
+  int rank;                    // our own; between jobs the credit that we give (not negative)
+  int size;                    // of the job; not looked at between jobs
+  const std::uint8_t* secret;  // 32 bytes: of the realm
+  HelloRealm realm = HelloRealm::kJob;
+  const std::uint8_t* initiator = nullptr;  // between jobs: A's public key, 32 bytes
 };
 
-// A: the first message, to rank `to`. `nonce` must be fresh random bytes.
+// Whether this is the first message of a process of another job; then its public key is in `mac`, and the realm's secret has to be found by that (kPair) or by
+// `to` (kPort).
+bool hello_is_foreign(const Hello& hello) MPLITE_SIGNAL_SAFE;
+
+// B: in place of a challenge, when there is no such port. Proves nothing; A gives up at once instead of trying on.
+Hello hello_refuse(const Hello& hello) MPLITE_SIGNAL_SAFE;
+// A: whether that was the answer.
+bool hello_is_refusal(const Hello& sent, const Hello& answer) MPLITE_SIGNAL_SAFE;
+
+// A: the first message, to rank `to`; between jobs to the port of that number. `nonce` must be fresh random bytes.
 Hello hello_start(const HelloContext& context, int to, const std::uint8_t (&nonce)[kNonceBytes]) MPLITE_SIGNAL_SAFE;
 
 // B: checks a kHello and makes the challenge. The rank it claims (hello.from) is in range but not believed yet. `challenge` is set on kNone only.

@@ -43,6 +43,9 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
     case NoteCode::kPeerLost:
       std::snprintf(text, size, "lost rank %d: %s", peer, reason);
       return;
+    case NoteCode::kForeignLost:
+      std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);
+      return;
     case NoteCode::kBadFrame:
       std::snprintf(text, size, "rank %d at %s sent what is no frame; its connection is closed", peer, from);
       return;

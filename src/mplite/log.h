@@ -19,6 +19,7 @@ enum class NoteCode : std::uint8_t {
   kAcceptFailed,       // error (EMFILE and kin)
   kConnectFailed,      // to peer; error; will be tried again or was given up
   kPeerLost,           // peer; error
+  kForeignLost,        // a process of another job, at `from`; error
   kBadFrame,           // peer; nonsense in the stream of a proved peer
   kSignalQueueFull,    // real-time signals overflowed; a full scan was done
   kSignalTaken,        // error: the signal that the application has taken; peer: the one used instead, 0: none

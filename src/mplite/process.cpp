@@ -42,6 +42,10 @@ StartFault Process::listen(void* blob, char* error, std::size_t error_size) {
   listener = fd;
   AddressBlob made;
   make_blob(net, choice, made);
+  std::uint8_t random[kKeyBytes];
+  net.random(random, sizeof random);
+  keys = make_key_pair(random);
+  std::memcpy(made.name_key, keys.open, sizeof made.name_key);
   std::memcpy(blob, &made, sizeof made);
   return StartFault::kNone;
 }
@@ -65,6 +69,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.rank = rank;
   options.size = size;
   options.peers = peers;
+  options.keys = keys;
   options.listener = listener;
   options.connect_timeout_ns = knobs.connect_timeout_ns;
   options.frame_bytes = knobs.frame_bytes;

@@ -6,6 +6,7 @@
 #include "engine.h"
 #include "knobs.h"
 #include "net_posix.h"
+#include "process_name.h"
 #include "topology.h"
 #include "wait.h"
 #include "wireup.h"
@@ -23,6 +24,7 @@ struct Process {
   Knobs knobs;
   PosixNet net;
   InterfaceChoice choice;
+  KeyPair keys = {};              // what processes of other jobs know us by
   int listener = -1;              // the engine's once there is one
   PeerAddress* peers = nullptr;   // `size` entries
   Engine* engine = nullptr;

@@ -12,7 +12,7 @@ namespace mplite {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian and this code copies structs as they are");
 
-inline constexpr std::uint8_t kWireVersion = 1;
+inline constexpr std::uint8_t kWireVersion = 2;
 inline constexpr std::uint16_t kFrameMagic = 0x4c4d;  // "ML"
 
 // What a frame's payload is. Control, channel and transfer have separate id spaces.
@@ -21,8 +21,9 @@ enum class FrameKind : std::uint8_t {
   kChannel = 2,   // a piece of a channel message; FIFO per source
   kTransfer = 3,  // a piece of the transfer `id` at `offset`
   kMessage = 4,   // a piece of a tagged MP_* message, `id` is its tag; FIFO per pair
+  kGoodbye = 5,   // empty, between processes of different jobs: the sender is done with the receiver, its end from here on is no loss
 };
-inline constexpr std::uint8_t kFrameKinds = 5;
+inline constexpr std::uint8_t kFrameKinds = 6;
 
 // Precedes every payload. `length` bytes follow. For channel, transfer and message: `offset` is where this piece starts in the whole,
 // `total` the length of the whole.
@@ -59,17 +60,24 @@ inline constexpr std::uint32_t kHelloMagic = 0x4c484d31;  // "1MHL"
 inline constexpr std::size_t kNonceBytes = 16;
 inline constexpr std::size_t kMacBytes = 32;
 
-enum class HelloKind : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kAccept = 4 };
+enum class HelloKind : std::uint8_t { kHello = 1, kChallenge = 2, kProof = 3, kAccept = 4, kRefusal = 5 /* in place of a challenge: there is no such port */ };
+
+// Whose secret the two prove to know.
+enum class HelloRealm : std::uint16_t {
+  kJob = 0,   // that of the job which both belong to
+  kPort = 1,  // a port's key: a process of another job that read the port's name
+  kPair = 2,  // the key of the two processes, which have been told of each other
+};
 
 struct Hello {
   std::uint32_t magic;
   std::uint8_t version;
   HelloKind kind;
-  std::uint16_t reserved;
-  std::uint32_t from;  // rank that says it is speaking
-  std::uint32_t to;    // rank that it believes it speaks to
+  HelloRealm realm;
+  std::uint32_t from;  // rank that says it is speaking; between jobs the credit that it gives, in bytes
+  std::uint32_t to;    // rank that it believes it speaks to; between jobs the number of the port, or what the other one has said in `from`
   std::uint8_t nonce[kNonceBytes];
-  std::uint8_t mac[kMacBytes];  // zero in kHello
+  std::uint8_t mac[kMacBytes];  // in kHello zero; between jobs there the speaker's public key
 };
 inline constexpr std::size_t kHelloBytes = 64;
 static_assert(sizeof(Hello) == kHelloBytes && std::is_trivially_copyable_v<Hello>);

@@ -23,7 +23,7 @@ namespace mplite {
 namespace {
 
 constexpr std::uint32_t kBlobMagic = 0x4244414c;  // "LADB"
-constexpr std::uint8_t kBlobVersion = 1;
+constexpr std::uint8_t kBlobVersion = 2;
 
 // Appends to a bounded text; what does not fit is cut off.
 class Text {
@@ -341,6 +341,7 @@ bool decode_table(const void* table, int size, int rank, PeerAddress* peers, std
     }
     peers[i].address = blob_address(blob);
     std::memcpy(peers[i].host, blob.host, sizeof peers[i].host);
+    std::memcpy(peers[i].name_key, blob.name_key, sizeof peers[i].name_key);
     crypto_generichash_update(&hash, blob.share, sizeof blob.share);
     if (loopback_rank < 0 && is_loopback(peers[i].address)) loopback_rank = i;
   }

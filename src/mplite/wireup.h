@@ -55,11 +55,12 @@ struct AddressBlob {
   std::uint8_t share[kSecretBytes];  // random; all shares together make the job's secret
   char host[64];           // terminated
   std::uint8_t place[16];  // equal on ranks of one machine that may run on the same processors
-  std::uint8_t reserved[112];  // zero
+  std::uint8_t name_key[32];  // public: what processes of other jobs know it by (process_name.h)
+  std::uint8_t reserved[80];  // zero
 };
 static_assert(sizeof(AddressBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<AddressBlob>);
 
-// Fills a blob for the listener's address; the share from net.random, the host name from the system.
+// Fills a blob for the listener's address; the share from net.random, the host name from the system. The name's key is left zero.
 void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob);
 
 // How many ranks of the table, oneself included, are on this machine and may run on just the same processors: what has to share them. Ranks that are

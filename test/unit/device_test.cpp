@@ -1422,6 +1422,147 @@ START_TEST(random_exchange_of_three_ranks_delivers_everything_in_order) {
 }
 END_TEST
 
+// ---- processes of other jobs ----
+
+// Ranks 0 and 1 are a job; 2 is a process of another one, which gives less credit.
+std::unique_ptr<fake::World> two_jobs() {
+  auto w = std::make_unique<fake::World>(3, 1);
+  DeviceOptions poor = usual();
+  poor.credits_bytes = 64 * 1024;
+  w->make_device(0, usual(), 2);
+  w->make_device(1, usual(), 2);
+  w->make_device(2, poor);
+  for (int i = 0; i < 2; ++i) {
+    w->as(i);
+    fake::Rank& r = *w->ranks[static_cast<std::size_t>(i)];
+    ck_assert_int_eq(lite_isend("x", 1, 2, &kEnvelope, 0, nullptr, nullptr), LITE_ERR_ARG);  // no such peer yet
+    ck_assert_int_eq(r.introduce(r.introduce_arg, 2, 64 * 1024), 1);
+  }
+  w->reports.clear();
+  return w;
+}
+
+START_TEST(a_process_of_another_job_is_a_peer_like_any) {
+  auto w = two_jobs();
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{8}, std::size_t{kShort} + 1, std::size_t{kEager}, std::size_t{kEager} + 1, std::size_t{1000000}}) {
+    for (const auto& [from, to] : {std::pair{0, 2}, std::pair{2, 0}}) {
+      const auto data = pattern(bytes, static_cast<int>(bytes) + from);
+      std::vector<std::uint8_t> into(bytes + 1);
+      lite_request *send = nullptr, *receive = nullptr;
+      lite_status status{};
+      w->as(from);
+      const lite_envelope envelope = {5, from, 7}, wild = {5, LITE_ANY_SOURCE, 7};
+      const int sent = lite_isend(data.data(), bytes, to, &envelope, 0, nullptr, &send);
+      ck_assert_int_ge(sent, 0);
+      w->as(to);
+      const int received = lite_irecv(into.data(), bytes, -1, &wild, nullptr, &status, &receive);
+      ck_assert_int_ge(received, 0);
+      w->settle();
+      w->as(to);
+      if (received == LITE_PENDING) {
+        lite_request* r = lite_next_completion();
+        ck_assert_ptr_eq(r, receive);
+        lite_request_status(r, &status);
+        lite_request_free(r);
+      }
+      ck_assert_int_eq(status.error, LITE_OK);
+      ck_assert_int_eq(status.peer, from);
+      ck_assert_uint_eq(status.bytes, bytes);
+      ck_assert(std::equal(data.begin(), data.end(), into.begin()));
+      w->as(from);
+      if (sent == LITE_PENDING) lite_request_free(lite_next_completion());
+    }
+  }
+}
+END_TEST
+
+// The richer side would push more than the other has counted on.
+START_TEST(both_jobs_give_each_other_the_lesser_window) {
+  auto w = two_jobs();
+  w->as(0);
+  std::vector<lite_request*> sends;
+  const std::vector<std::uint8_t> data(kShort + 100);
+  for (int i = 0; i < 200; ++i) {
+    lite_request* send = nullptr;
+    if (lite_isend(data.data(), data.size(), 2, &kEnvelope, 0, nullptr, &send) == LITE_PENDING) sends.push_back(send);
+  }
+  ck_assert_uint_lt(w->devices[0]->peer(2).credits[ch_lite::kPointToPoint].left(), 64 * 1024);
+  w->settle();
+  ck_assert(w->reports.empty());  // nobody has overdrawn
+  ck_assert_int_eq(w->devices[2]->peer(0).lost, 0);
+  w->as(2);
+  std::vector<std::uint8_t> into(kShort + 100);
+  for (int i = 0; i < 200; ++i) {
+    lite_request* receive = nullptr;
+    lite_status status{};
+    ck_assert_int_ge(lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive), 0);
+    w->settle();
+    w->as(2);
+    while (lite_request* r = lite_next_completion()) lite_request_free(r);
+  }
+  w->as(0);
+  while (lite_request* r = lite_next_completion()) lite_request_free(r);
+}
+END_TEST
+
+START_TEST(a_departed_process_fails_what_is_open_with_it_and_nothing_else) {
+  auto w = two_jobs();
+  lite_request *posted, *any, *r;
+  lite_status status;
+  std::uint8_t into[8];
+  const lite_envelope from_two = {5, 2, 1}, wild = {5, LITE_ANY_SOURCE, 3}, from_one = {5, 1, 3};
+  w->as(0);
+  ck_assert_int_eq(lite_irecv(into, 8, 2, &from_two, nullptr, &status, &posted), LITE_PENDING);
+  ck_assert_int_eq(lite_irecv(into, 8, -1, &wild, nullptr, &status, &any), LITE_PENDING);
+  w->ranks[0]->departed.insert(2);
+  w->lose(0, 2, ESHUTDOWN);
+  w->as(0);
+  lite_progress();
+  ck_assert_ptr_eq(r = lite_next_completion(), posted);
+  lite_request_status(r, &status);
+  ck_assert_int_eq(status.error, LITE_ERR_PEER_LOST);
+  lite_request_free(r);
+  ck_assert_ptr_null(lite_next_completion());
+  w->as(1);
+  ck_assert_int_eq(lite_isend("12345678", 8, 0, &from_one, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  w->as(0);
+  ck_assert_ptr_eq(r = lite_next_completion(), any);
+  lite_request_status(r, &status);
+  ck_assert_int_eq(status.error, LITE_OK);
+  lite_request_free(r);
+  ck_assert_int_eq(lite_irecv(into, 8, -1, &wild, nullptr, &status, &any), LITE_PENDING);  // later ones too
+  ck_assert_int_eq(lite_isend("1", 1, 2, &kEnvelope, 0, nullptr, &r), LITE_ERR_PEER_LOST);
+  // The number goes to another process.
+  fake::Rank& rank = *w->ranks[0];
+  ck_assert_int_eq(rank.introduce(rank.introduce_arg, 2, 1 << 20), 1);
+  ck_assert_int_eq(w->devices[0]->peer(2).lost, 0);
+  ck_assert_int_eq(lite_cancel_recv(any), 1);
+}
+END_TEST
+
+START_TEST(a_number_is_not_given_on_while_something_of_its_process_is_left) {
+  auto w = two_jobs();
+  fake::Rank& rank = *w->ranks[0];
+  lite_request* r;
+  lite_status status;
+  std::uint8_t into[8];
+  w->as(2);
+  const lite_envelope envelope = {5, 2, 7};
+  ck_assert_int_eq(lite_isend("12345678", 8, 0, &envelope, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  w->as(0);
+  w->ranks[0]->departed.insert(2);
+  w->lose(0, 2, ESHUTDOWN);
+  w->as(0);
+  lite_progress();
+  ck_assert_int_eq(rank.introduce(rank.introduce_arg, 2, 1 << 20), 0);  // its message has not been received
+  ck_assert_int_eq(lite_irecv(into, 8, 2, &envelope, nullptr, &status, &r), LITE_OK);
+  ck_assert_int_eq(rank.introduce(rank.introduce_arg, 2, 1 << 20), 1);
+  ck_assert_int_eq(rank.introduce(rank.introduce_arg, 3, 1000), 0);  // less credit than any correct process gives
+}
+END_TEST
+
 int main() {
   return run_tests("device",
                    {every_size_arrives_by_every_cutoff_expected_and_unexpected, pieces_arrive_by_every_cutoff_expected_and_unexpected,
@@ -1450,5 +1591,7 @@ int main() {
                     backlog_of_active_messages_does_not_stall_point_to_point,
                     active_message_to_oneself_is_delivered_by_progress_not_by_the_call,
                     active_messages_of_a_lost_peer_fail_or_vanish_and_whole_ones_are_delivered,
-                    random_exchange_of_three_ranks_delivers_everything_in_order}, 300);
+                    random_exchange_of_three_ranks_delivers_everything_in_order,
+                    a_process_of_another_job_is_a_peer_like_any, both_jobs_give_each_other_the_lesser_window,
+                    a_departed_process_fails_what_is_open_with_it_and_nothing_else, a_number_is_not_given_on_while_something_of_its_process_is_left}, 300);
 }

@@ -176,10 +176,10 @@ void World::as(int rank) {
   ch_lite::device_bind(devices[static_cast<std::size_t>(rank)].get());
 }
 
-void World::make_device(int rank, const ch_lite::DeviceOptions& given) {
+void World::make_device(int rank, const ch_lite::DeviceOptions& given, int job) {
   ch_lite::DeviceOptions options = given;
   options.rank = rank;
-  options.size = size();
+  options.size = job > 0 ? job : size();
   options.hooks.report = report;
   options.hooks.give_up = give_up;
   options.hooks.arg = reinterpret_cast<void*>(static_cast<std::intptr_t>(rank));
@@ -340,6 +340,11 @@ void MPID_ChannelSetLost(void (*lost)(void* arg, int peer, int error), void* arg
   me().lost = lost;
   me().lost_arg = arg;
 }
+void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t window), void* arg) {
+  me().introduce = introduce;
+  me().introduce_arg = arg;
+}
+int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
 int MPID_ChannelInHandler(void) { return me().in_handler; }
 int MPID_ChannelHeadroom(void) { return me().headroom || !me().in_handler; }
 int MPID_ChannelRefill(void) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <random>
+#include <set>
 #include <vector>
 
 #include "ch_lite/channel.h"
@@ -53,10 +54,13 @@ struct Rank {
   };
   std::deque<Ready> ready;
   std::map<int, int> error;  // peers given up
+  std::set<int> departed;    // of them: their loss is no news
   void (*progress)(void*) = nullptr;
   void* progress_arg = nullptr;
   void (*lost)(void*, int, int) = nullptr;
   void* lost_arg = nullptr;
+  int (*introduce)(void*, int, std::uint32_t) = nullptr;
+  void* introduce_arg = nullptr;
   bool in_handler = false;
   bool headroom = true;
   bool outstanding = false;
@@ -73,7 +77,8 @@ class World {
   // Everything by this rank from here on: the channel's calls and the C API's.
   void as(int rank);
   int size() const { return static_cast<int>(ranks.size()); }
-  void make_device(int rank, const ch_lite::DeviceOptions& options);
+  // `job`: the ranks of its job (0: all); the others are processes of other jobs, to be introduced.
+  void make_device(int rank, const ch_lite::DeviceOptions& options, int job = 0);
   // Progress in the signal handler's place: no allocation allowed to the device.
   void handler(int rank);
   // Ordinary progress of all ranks, many times: until nothing moves.

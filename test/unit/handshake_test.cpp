@@ -92,7 +92,7 @@ START_TEST(any_changed_bit_of_any_message_is_noticed) {
       const bool refused = check(e, step, changed) != HelloFault::kNone;
       // The first message proves nothing: another rank's claim, another nonce and the unused mac are taken, and the proof then does not fit.
       const bool unproved = step == 0 && changed.magic == e.hello.magic && changed.version == e.hello.version && changed.kind == e.hello.kind &&
-                            changed.reserved == 0 && changed.to == 5 && changed.from < 8 && changed.from != 5;
+                            changed.realm == HelloRealm::kJob && changed.to == 5 && changed.from < 8 && changed.from != 5;
       ck_assert_msg(refused != unproved, "message %d, bit %zu", step, bit);
     }
   }
@@ -224,6 +224,75 @@ START_TEST(outputs_are_set_on_success_only) {
 }
 END_TEST
 
+// ---- between jobs ----
+
+const std::uint8_t kCaller[32] = {7, 7, 7};
+const std::uint8_t kOther[32] = {8, 8, 8};
+
+struct ForeignExchange {
+  Hello hello, challenge, proof, acceptance;
+  HelloFault fault = HelloFault::kNone;
+  ForeignExchange(const HelloContext& a, const HelloContext& b, int port = 5) {
+    hello = hello_start(a, port, kNonceA);
+    if ((fault = hello_answer(b, hello, kNonceB, challenge)) != HelloFault::kNone) return;
+    if ((fault = hello_prove(a, hello, challenge, proof)) != HelloFault::kNone) return;
+    if ((fault = hello_accept(b, challenge, proof, acceptance)) != HelloFault::kNone) return;
+    fault = hello_done(a, proof, acceptance);
+  }
+};
+
+START_TEST(processes_of_two_jobs_accept_each_other_by_a_key_of_their_own) {
+  for (const HelloRealm realm : {HelloRealm::kPort, HelloRealm::kPair}) {
+    const HelloContext a = {65536, 0, kSecret, realm, kCaller}, b = {2000000, 0, kSecret, realm, kCaller};
+    const ForeignExchange e(a, b);
+    ck_assert(e.fault == HelloFault::kNone);
+    ck_assert(hello_is_foreign(e.hello) && !hello_is_foreign(e.challenge) && !hello_is_foreign(e.proof));
+    ck_assert_mem_eq(e.hello.mac, kCaller, sizeof kCaller);
+    ck_assert_uint_eq(e.proof.from, 65536);
+    ck_assert_uint_eq(e.challenge.from, 2000000);
+    ck_assert_uint_eq(e.proof.to, 5);
+  }
+}
+END_TEST
+
+START_TEST(another_key_another_realm_or_another_caller_does_not_pass) {
+  const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller};
+  const HelloContext wrong_key = {65536, 0, kOtherSecret, HelloRealm::kPort, kCaller}, wrong_realm = {65536, 0, kSecret, HelloRealm::kPair, kCaller},
+                     wrong_caller = {65536, 0, kSecret, HelloRealm::kPort, kOther}, in_job = {1, 8, kSecret};
+  ck_assert(ForeignExchange(a, wrong_key).fault == HelloFault::kMac);
+  ck_assert(ForeignExchange(wrong_key, a).fault == HelloFault::kMac);
+  ck_assert(ForeignExchange(a, wrong_realm).fault == HelloFault::kKind);
+  ck_assert(ForeignExchange(a, in_job).fault == HelloFault::kKind);
+  ck_assert(ForeignExchange(a, wrong_caller).fault == HelloFault::kMac);  // who is let in is covered by the proof
+}
+END_TEST
+
+START_TEST(any_changed_bit_of_a_message_between_jobs_is_noticed) {
+  const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller}, b = {2000000, 0, kSecret, HelloRealm::kPort, kCaller};
+  const ForeignExchange good(a, b);
+  for (int step = 1; step < 4; ++step) {
+    for (std::size_t bit = 0; bit < kHelloBytes * 8; ++bit) {
+      Hello changed = step == 1 ? good.challenge : step == 2 ? good.proof : good.acceptance, out;
+      auto* bytes = reinterpret_cast<std::uint8_t*>(&changed);
+      bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
+      const HelloFault fault = step == 1 ? hello_prove(a, good.hello, changed, out) : step == 2 ? hello_accept(b, good.challenge, changed, out) : hello_done(a, good.proof, changed);
+      ck_assert_msg(fault != HelloFault::kNone, "message %d, bit %zu", step, bit);
+    }
+  }
+}
+END_TEST
+
+START_TEST(a_refusal_is_known_by_what_it_answers) {
+  const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller};
+  const Hello hello = hello_start(a, 5, kNonceA);
+  Hello refusal = hello_refuse(hello), proof;
+  ck_assert(hello_is_refusal(hello, refusal));
+  ck_assert(hello_prove(a, hello, refusal, proof) == HelloFault::kKind);
+  refusal.nonce[0] ^= 1;
+  ck_assert(!hello_is_refusal(hello, refusal));
+}
+END_TEST
+
 START_TEST(no_byte_of_the_secret_appears_in_a_message) {
   const Exchange e;
   for (int step = 0; step < 4; ++step) {
@@ -262,7 +331,8 @@ int main() {
                                    another_jobs_secret_is_refused_by_both_sides,
                                    another_rank_of_the_job_is_not_taken_for_the_wanted_one, replay_of_an_earlier_exchange_is_refused, a_message_thrown_back_is_refused,
                                    messages_out_of_turn_are_refused, faults_are_told_apart, outputs_are_set_on_success_only,
-                                   no_byte_of_the_secret_appears_in_a_message});
+                                   no_byte_of_the_secret_appears_in_a_message, processes_of_two_jobs_accept_each_other_by_a_key_of_their_own,
+                                   another_key_another_realm_or_another_caller_does_not_pass, any_changed_bit_of_a_message_between_jobs_is_noticed, a_refusal_is_known_by_what_it_answers});
 #ifdef HAVE_TRAP
   Suite* suite = suite_create("handshake, trapped");
   TCase* cases = tcase_create("trap");

@@ -188,7 +188,7 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     /* nothing to add */
     .mpi_comm_commit_pre_hook = MPIDI_LITE_comm_hook,
     .mpi_comm_commit_post_hook = MPIDI_LITE_comm_hook,
-    .mpi_comm_free_hook = MPIDI_LITE_comm_hook,
+    .mpi_comm_free_hook = MPIDI_LITE_comm_free_hook,
     .mpi_win_allocate_shared_hook = MPIDI_LITE_win_hook,
     .mpi_win_create_dynamic_hook = MPIDI_LITE_win_hook,
     .mpi_win_attach_hook = MPIDI_LITE_win_attach_hook,

@@ -5,6 +5,10 @@
 void MPIDI_LITE_am_deliver(int peer, uint32_t handler, const void *header, size_t header_bytes,
                            const void *data, size_t data_bytes, void *arg)
 {
+    if (unlikely(handler == MPIDI_LITE_AM_FIRST_WORDS)) {
+        MPIDI_LITE_hear_first_words(peer, header, header_bytes);
+        return;
+    }
     int attr = 0;               /* not local, not asynchronous */
 
     /* The number has come from the network: it must not index past the table, nor select an empty entry. */

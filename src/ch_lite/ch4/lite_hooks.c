@@ -9,6 +9,12 @@ int MPIDI_LITE_comm_hook(MPIR_Comm * comm)
     return MPI_SUCCESS;
 }
 
+int MPIDI_LITE_comm_free_hook(MPIR_Comm * comm)
+{
+    MPIDI_LITE_part_from_strangers();
+    return MPI_SUCCESS;
+}
+
 int MPIDI_LITE_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info)
 {
     return MPI_SUCCESS;
@@ -69,34 +75,4 @@ int MPIDI_LITE_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid, bool is
 
     *gpid = MPIDIU_GPID_CREATE(avtid, lpid);
     return MPI_SUCCESS;
-}
-
-/* Dynamic processes: the device's address table is that of MPI_COMM_WORLD, fixed at MPI_Init. So MPI_Comm_spawn, MPI_Comm_connect and
- * MPI_Comm_accept end in an error that says so. */
-static int no_dynamic_processes(const char *function, int line)
-{
-    return MPIDI_LITE_error_text(MPIR_ERR_RECOVERABLE,
-                                 "dynamic processes (MPI_Comm_spawn, MPI_Comm_connect, "
-                                 "MPI_Comm_accept) are not supported yet", function, line);
-}
-
-int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
-{
-    return no_dynamic_processes(__func__, __LINE__);
-}
-
-int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
-                              uint64_t * remote_gpids)
-{
-    return no_dynamic_processes(__func__, __LINE__);
-}
-
-int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
-{
-    return no_dynamic_processes(__func__, __LINE__);
-}
-
-int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
-{
-    return no_dynamic_processes(__func__, __LINE__);
 }

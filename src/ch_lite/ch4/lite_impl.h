@@ -10,6 +10,7 @@
 #include "mpidch4r.h"
 #include "ch4_impl.h"
 #include "ch_lite/ch_lite.h"
+#include "ch_lite/ch_lite_jobs.h"
 
 /* Later hosts keep the names and change meanings (4.1: context_offset becomes an attribute word of the same C type), so that this
  * file would compile and be wrong. */
@@ -54,6 +55,9 @@ int MPIDI_LITE_error(int code, int peer, const char *function, int line);
 /* An MPI error with a sentence of ours. `fatal`: MPIR_ERR_FATAL or MPIR_ERR_RECOVERABLE. */
 int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int line);
 
+/* The same of class MPI_ERR_PORT. */
+int MPIDI_LITE_port_error(const char *text, const char *function, int line);
+
 /* As MPIR_ERR_CHECK: leaves by fn_fail when `code_` is a LITE_ERR_*. */
 #define MPIDI_LITE_CHECK(code_, peer_)                                              \
     do {                                                                            \
@@ -84,7 +88,7 @@ bool MPIDI_LITE_complete_now(void);
 /* Finishes a send: frees the packed copy. Does not complete `sreq`. */
 void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status);
 
-/* The world rank that `av` stands for; -1 for MPI_ANY_SOURCE, for which the host passes no address. */
+/* The peer that `av` stands for (a world rank, or a process of another job); -1 for MPI_ANY_SOURCE, for which the host passes no address. */
 static inline int MPIDI_LITE_peer(const MPIDI_av_entry_t * av)
 {
     return av ? MPIDI_LITE_AV(av).peer : -1;
@@ -159,6 +163,20 @@ static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
 /* A put or get has completed: counts it, and completes its request. Returns the MPI error of one without a request. */
 int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buffer);
 
+/* ---- dynamic processes (lite_spawn.c) ---- */
+
+/* The number of an active message that is ours and not the host's, whose numbers are small. */
+#define MPIDI_LITE_AM_FIRST_WORDS 0xffff0001u
+/* Called by the host's MPID_Open_port and MPID_Close_port, by lines that scripts/install-device puts there: the module has to know when a port begins and ends, and the host's table of functions has
+ * nothing for that. `tag`: the host's number for the port. */
+int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid);
+void MPIDI_LITE_close_port(int tag);
+void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes);
+/* The device ends: what nobody has taken is gone. */
+void MPIDI_LITE_forget_first_words(void);
+/* Parts from processes of other jobs that are in no communicator any more. */
+void MPIDI_LITE_part_from_strangers(void);
+
 /* ---- completion (lite_progress.c) ---- */
 
 /* Completes everything that the device has finished. VCI lock held. Errors of native operations go to their requests; the returned MPI
@@ -232,6 +250,7 @@ int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int 
 int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout);
 
 int MPIDI_LITE_comm_hook(MPIR_Comm * comm);
+int MPIDI_LITE_comm_free_hook(MPIR_Comm * comm);
 int MPIDI_LITE_type_hook(MPIR_Datatype * type);
 int MPIDI_LITE_op_hook(MPIR_Op * op);
 int MPIDI_LITE_win_hook(MPIR_Win * win);

@@ -179,6 +179,7 @@ int MPIDI_LITE_mpi_finalize_hook(void)
     if (started == STARTED_WORLD) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
         flush_code = lite_finalize_flush();
+        lite_finalize_goodbye();
         mpi_errno = MPIDI_LITE_drain_completions();
         /* before the barrier: after it a peer may be gone any time */
         lite_finalize_quiesce();
@@ -194,6 +195,7 @@ int MPIDI_LITE_mpi_finalize_hook(void)
   fn_exit:
     if (started != STARTED_NOTHING) {
         lite_finalize_close();
+        MPIDI_LITE_forget_first_words();
         started = STARTED_NOTHING;
     }
     MPIR_FUNC_EXIT;

@@ -35,6 +35,12 @@ int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int
                                 "ch_lite: %s", text);
 }
 
+int MPIDI_LITE_port_error(const char *text, const char *function, int line)
+{
+    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_PORT, "**other",
+                                "ch_lite: %s", text);
+}
+
 int MPIDI_LITE_drain_completions(void)
 {
     int mpi_errno = MPI_SUCCESS;

@@ -1,0 +1,218 @@
+/* Dynamic processes: two jobs that connect by a port, names that must not connect, spawn; traffic of every protocol over the intercommunicator and over the merged one.
+ *   dynamic accept FILE ROUNDS       opens a port, leaves its name in FILE, accepts ROUNDS times, closes the port, leaves FILE.closed
+ *   dynamic connect FILE ROUNDS      connects as often
+ *   dynamic refused FILE             tries names that must not work, then the right one once, then that of the closed port (with accept FILE 1)
+ *   dynamic spawn N                  starts N processes and talks to them */
+#include "mpi_test.h"
+
+static const int sizes[] = { 0, 1, 8, 1000, 4096, 5000, 100000, 262145, 3000000 };
+#define SIZES ((int) (sizeof sizes / sizeof *sizes))
+
+/* Everybody sends a message of every size to everybody on the other side and receives as many from anybody; alternately synchronous. */
+static void everybody_to_everybody(MPI_Comm comm, int partners, unsigned seed)
+{
+    int me;
+    MPI_Comm_rank(comm, &me);
+    for (int s = 0; s < SIZES; s++) {
+        char *out = malloc((size_t) sizes[s] + 1), *in = malloc((size_t) sizes[s] + 1);
+        MPI_Request *requests = malloc((size_t) partners * sizeof *requests);
+        pattern_fill(out, (size_t) sizes[s], seed + (unsigned) (me + s));
+        for (int p = 0; p < partners; p++)
+            (s % 2 ? MPI_Issend : MPI_Isend) (out, sizes[s], MPI_BYTE, p, s, comm, &requests[p]);
+        for (int p = 0; p < partners; p++) {
+            MPI_Status status;
+            int count;
+            MPI_Recv(in, sizes[s] + 1, MPI_BYTE, MPI_ANY_SOURCE, s, comm, &status);
+            MPI_Get_count(&status, MPI_BYTE, &count);
+            CHECK(count == sizes[s], "%d bytes from %d, want %d", count, status.MPI_SOURCE, sizes[s]);
+            CHECK(pattern_wrong(in, (size_t) sizes[s], seed + (unsigned) (status.MPI_SOURCE + s)) < 0, "wrong data of %d bytes from %d", count, status.MPI_SOURCE);
+        }
+        MPI_Waitall(partners, requests, MPI_STATUSES_IGNORE);
+        free(requests);
+        free(in);
+        free(out);
+    }
+}
+
+/* Memory of processes of both jobs. */
+static void one_sided(MPI_Comm comm)
+{
+    int me, all;
+    MPI_Win win;
+    int *memory;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &all);
+    MPI_Win_allocate((MPI_Aint) all * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &memory, &win);
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++) {
+        const int mine = 1000 * me + p;
+        MPI_Put(&mine, 1, MPI_INT, p, me, 1, MPI_INT, win);
+        MPI_Win_fence(0, win);
+    }
+    for (int p = 0; p < all; p++)
+        CHECK(memory[p] == 1000 * p + me, "%d put by %d", memory[p], p);
+    MPI_Win_free(&win);
+}
+
+static void talk(MPI_Comm inter)
+{
+    int remote, all, me, sum, mine = 1;
+    MPI_Comm merged;
+    MPI_Comm_remote_size(inter, &remote);
+    everybody_to_everybody(inter, remote, 3);
+    MPI_Allreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, inter);
+    CHECK(sum == remote, "%d on the other side, want %d", sum, remote);
+    MPI_Intercomm_merge(inter, 0, &merged);
+    MPI_Comm_size(merged, &all);
+    MPI_Comm_rank(merged, &me);
+    everybody_to_everybody(merged, all, 7);
+    one_sided(merged);
+    MPI_Barrier(merged);
+    MPI_Comm_free(&merged);
+    everybody_to_everybody(MPI_COMM_WORLD, ranks, 11);
+    MPI_Barrier(inter);
+}
+
+static void leave_name(const char *file, const char *suffix, const char *text)
+{
+    char path[4096], made[4200];
+    snprintf(path, sizeof path, "%s%s", file, suffix);
+    snprintf(made, sizeof made, "%s.new", path);
+    FILE *out = fopen(made, "w");
+    fputs(text, out);
+    fclose(out);
+    rename(made, path);
+}
+
+/* Rank 0 waits for the file; false: it does not come. */
+static int read_name(const char *file, const char *suffix, char *text)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s%s", file, suffix);
+    for (int tenths = 0; tenths < 600; tenths++) {
+        FILE *in = fopen(path, "r");
+        if (in != NULL) {
+            const int good = fgets(text, MPI_MAX_PORT_NAME, in) != NULL;
+            fclose(in);
+            return good;
+        }
+        usleep(100000);
+    }
+    return 0;
+}
+
+static void serve(const char *file, int rounds)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (my_rank == 0) {
+        MPI_Open_port(MPI_INFO_NULL, port);
+        leave_name(file, "", port);
+    }
+    for (int i = 0; i < rounds; i++) {
+        MPI_Comm inter;
+        MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        talk(inter);
+        MPI_Comm_disconnect(&inter);
+    }
+    if (my_rank == 0) {
+        MPI_Close_port(port);
+        leave_name(file, ".closed", port);
+    }
+}
+
+static void call(const char *file, int rounds)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    if (my_rank == 0)
+        CHECK(read_name(file, "", port), "no port in %s", file);
+    for (int i = 0; i < rounds; i++) {
+        MPI_Comm inter;
+        MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+        talk(inter);
+        MPI_Comm_disconnect(&inter);
+    }
+}
+
+/* An error of the class that MPI wants, on every rank, and soon. */
+static void must_be_refused(const char *port, const char *what)
+{
+    MPI_Comm inter = MPI_COMM_NULL;
+    int class = MPI_SUCCESS, length;
+    char text[MPI_MAX_ERROR_STRING];
+    const double begin = now_s();
+    const int code = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    MPI_Error_class(code, &class);
+    MPI_Error_string(code, text, &length);
+    CHECK(code != MPI_SUCCESS && (class == MPI_ERR_PORT || class == MPI_ERR_OTHER), "%s: class %d", what, class);
+    CHECK(now_s() - begin < 12, "%s: took %.1f s", what, now_s() - begin);
+    if (my_rank == 0)
+        printf("%s: class %s: %s\n", what, class == MPI_ERR_PORT ? "MPI_ERR_PORT" : "other", text);
+}
+
+static void try_wrong_names(const char *file)
+{
+    char port[MPI_MAX_PORT_NAME] = "", wrong[MPI_MAX_PORT_NAME];
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    if (my_rank == 0)
+        CHECK(read_name(file, "", port), "no port in %s", file);
+    const size_t length = strlen(port);
+    /* a digit of the key, near the end; of the owner's own key; of the number */
+    strcpy(wrong, port);
+    if (my_rank == 0)
+        wrong[length - 4] = wrong[length - 4] == '0' ? '1' : '0';
+    must_be_refused(wrong, "wrong key");
+    must_be_refused("no port at all", "no name");
+    strcpy(wrong, port);
+    if (my_rank == 0)
+        memset(wrong + length - 12, 'f', 10);
+    must_be_refused(wrong, "another wrong key");
+    call(file, 1);
+    if (my_rank == 0)
+        CHECK(read_name(file, ".closed", port), "no closed port in %s", file);
+    must_be_refused(port, "closed port");
+}
+
+static void spawn(char *program, int count)
+{
+    MPI_Comm children;
+    char *arguments[] = { "child", NULL };
+    int *codes = malloc((size_t) count * sizeof *codes);
+    for (int round = 0; round < 2; round++) {
+        MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes);
+        for (int i = 0; i < count; i++)
+            CHECK(codes[i] == MPI_SUCCESS, "process %d: %d", i, codes[i]);
+        talk(children);
+        if (round == 0)         /* the second time both just end */
+            MPI_Comm_disconnect(&children);
+    }
+    free(codes);
+}
+
+static void be_a_child(void)
+{
+    MPI_Comm parent;
+    MPI_Comm_get_parent(&parent);
+    CHECK(parent != MPI_COMM_NULL, "no parent");
+    if (parent == MPI_COMM_NULL)
+        return;
+    talk(parent);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    start(&argc, &argv);
+    if (strcmp(what, "accept") == 0 && argc > 3)
+        serve(argv[2], atoi(argv[3]));
+    else if (strcmp(what, "connect") == 0 && argc > 3)
+        call(argv[2], atoi(argv[3]));
+    else if (strcmp(what, "refused") == 0 && argc > 2)
+        try_wrong_names(argv[2]);
+    else if (strcmp(what, "spawn") == 0 && argc > 2)
+        spawn(argv[0], atoi(argv[2]));
+    else if (strcmp(what, "child") == 0)
+        be_a_child();
+    else
+        CHECK(0, "usage: dynamic accept FILE ROUNDS | connect FILE ROUNDS | refused FILE | spawn N");
+    return finish(what);
+}
