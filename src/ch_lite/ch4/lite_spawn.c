@@ -195,14 +195,12 @@ static int kept_calls = 0;
 
 static uint64_t last_call = 0;  /* VCI lock held */
 
-/* What a message of the wrong length makes of the rest does not matter: nobody who knows no port gets here. */
 static int say(int peer, const first_words * words)
 {
     lite_request *lite = NULL;
-    const size_t unused = sizeof(words->data) - words->bytes;
 
-    return lite_am_isend(peer, MPIDI_LITE_AM_FIRST_WORDS, words, sizeof(*words) - unused, NULL, 0,
-                         NULL, &lite);
+    return lite_am_isend(peer, MPIDI_LITE_AM_FIRST_WORDS, words,
+                         offsetof(first_words, data) + words->bytes, NULL, 0, NULL, &lite);
 }
 
 static void refuse(int peer, const first_words * words)
