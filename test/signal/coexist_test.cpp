@@ -532,6 +532,7 @@ START_TEST(owner_that_ends_is_replaced_with_several_threads) {
 END_TEST
 
 int main() {
+  if (!kSignalsComeAnywhere) return run_tests("coexist", {children_change_nothing_for_the_helper_thread, children_change_nothing_without_a_controller}, 60);
   return run_tests("coexist", {child_of_fork_has_the_applications_mask_and_handler, child_that_calls_the_library_is_told_and_ends_and_the_job_goes_on,
                                children_of_every_kind_in_the_middle_of_traffic_change_nothing, children_change_nothing_for_the_helper_thread,
                                children_change_nothing_without_a_controller, child_that_outlives_a_rank_does_not_hide_its_death,
