@@ -137,7 +137,7 @@ int inherit(Shared& s, int rank) {
       }
       if (is_blocked(SIGIO) != (armed == 0)) return __LINE__;  // the parent is in the state that is meant
       const pid_t child = fork();
-      if (child == 0) _exit(is_blocked(SIGIO) ? 2 : !is_default(SIGIO) ? 3 : lite_hot.want_arm != 0 ? 4 : 0);
+      if (child == 0) _exit(is_blocked(SIGIO) ? 2 : !is_default(SIGIO) ? 3 : LITE_HOT_GET(want_arm) != 0 ? 4 : 0);
       if (exit_code_of(child) != 0) return __LINE__;
       if (is_blocked(SIGIO) != (armed == 0) || is_default(SIGIO)) return __LINE__;  // nothing has changed here
     }
@@ -304,7 +304,7 @@ int take_open_signal(Shared& s, int rank) {
 bool leave_trusted(sigset_t* mask) {
   const double end = now_s() + 20;
   while (now_s() < end) {
-    lite_hot.last_call = LITE_CALL_RECEIVE;
+    LITE_HOT_SET(last_call, LITE_CALL_RECEIVE);
     lite_host_exit();
     pthread_sigmask(SIG_BLOCK, nullptr, mask);
     if (sigismember(mask, SIGIO) == 1) return true;
