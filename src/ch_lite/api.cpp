@@ -30,18 +30,18 @@ class Entry {
 };
 
 [[gnu::noinline]] void back() {
-  lite_hot.away = 0;
+  LITE_HOT_SET(away, 0);
   const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
   if (hooks.came_back != nullptr) hooks.came_back(hooks.arg);
 }
 
 void came_to_look(int call) {
-  lite_hot.last_call = call;
-  if (lite_hot.away != 0) back();
+  LITE_HOT_SET(last_call, call);
+  if (LITE_HOT_GET(away) != 0) back();
 }
 
 void came_for(int call) {
-  lite_hot.calls = lite_hot.calls + 1;
+  LITE_HOT_SET(calls, LITE_HOT_GET(calls) + 1);
   came_to_look(call);
 }
 
@@ -160,12 +160,12 @@ int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count
 
 int lite_progress(void) {
   Device& device = *device_current;
-  lite_hot.polls_since_exit = lite_hot.polls_since_exit + 1;
+  LITE_HOT_SET(polls_since_exit, LITE_HOT_GET(polls_since_exit) + 1);
   came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
   Pace& pace = device.pace();
-  const bool look = pace.look(lite_hot.polls_since_exit, lite_hot.skip, before, device.is_outstanding());
-  lite_hot.skip = pace.skip();
+  const bool look = pace.look(LITE_HOT_GET(polls_since_exit), LITE_HOT_GET(skip), before, device.is_outstanding());
+  LITE_HOT_SET(skip, pace.skip());
   if (!look && device.completions() == 0 && device.active_messages() == 0) return 0;
   {
     mplite::Hold hold(mplite::channel_gate());
@@ -179,7 +179,7 @@ int lite_progress(void) {
   const std::uint32_t empty_polls = device.note_poll(empty);
   const ch_lite::DeviceHooks& hooks = device.options().hooks;
   // A lone MPI_Test never sleeps: only the second poll since the application was outside is a wait.
-  if (empty && lite_hot.polls_since_exit > 1 && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
+  if (empty && LITE_HOT_GET(polls_since_exit) > 1 && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
   return static_cast<int>(device.completions());
 }
 

@@ -47,7 +47,7 @@ int start_fault(StartFault fault, const char* error) {
 }
 
 void progress(void*) { g_boot->device->progress(); }
-void want_arm(bool want) { lite_hot.want_arm = want ? 1 : 0; }
+void want_arm(bool want) { LITE_HOT_SET(want_arm, want ? 1 : 0); }
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
@@ -131,7 +131,7 @@ bool host_due() { return g_boot->device->completions() != 0 || g_boot->device->a
 bool host_pending() { return host_due() || g_host_pending() != 0; }
 std::uint64_t host_activity() {
   const Counters& counters = g_boot->engine->counters();
-  return g_boot->device->events() + counters.frames_out + counters.self_msgs + static_cast<unsigned>(lite_hot.calls);
+  return g_boot->device->events() + counters.frames_out + counters.self_msgs + static_cast<unsigned>(LITE_HOT_GET(calls));
 }
 // What the application's own call has finished or started may let a schedule go on, which the helper, asleep on the sockets, would not learn.
 bool host_news() {
@@ -287,7 +287,7 @@ void lite_finalize_close(void) {
   Boot* b = g_boot;
   if (b == nullptr) return;
   if (b->engine != nullptr) b->controller.stop();
-  lite_hot.want_arm = 0;
+  LITE_HOT_SET(want_arm, 0);
   if (b->engine != nullptr && b->knobs.stats) {
     char text[kStatsBytes];
     const std::size_t length = format_stats(b->engine->counters(), b->rank, controller_name(b->knobs.controller), text);
@@ -321,8 +321,8 @@ void lite_host_resumes(void) {
 
 void lite_host_exit_slow(void) {
   if (g_boot == nullptr) return;
-  g_boot->controller.leave_library(lite_hot.last_call);
-  if (!g_boot->controller.in_helper()) lite_hot.away = 1;
+  g_boot->controller.leave_library(LITE_HOT_GET(last_call));
+  if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }
 
 // ---- processes of other jobs ----

@@ -189,6 +189,9 @@ typedef struct lite_hot_state {
     volatile int yield_due;             /* MPI_THREAD_MULTIPLE: give the core away as soon as the host's lock is open */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
+/* The helper thread, and other threads of the application, look at it and change it at the same time: word by word, in no order. A plain load and store on every processor that we know. */
+#define LITE_HOT_GET(field) __atomic_load_n(&lite_hot.field, __ATOMIC_RELAXED)
+#define LITE_HOT_SET(field, value) __atomic_store_n(&lite_hot.field, (value), __ATOMIC_RELAXED)
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
 
 /* Called by the exit hook when lite_hot.want_arm is set: lets the signal through in the owning thread (sigio), wakes the helper thread (thread), or, where the
@@ -196,8 +199,8 @@ enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
 void lite_host_exit_slow(void);
 static inline void lite_host_exit(void)
 {
-    lite_hot.polls_since_exit = 0;
-    if (__builtin_expect(lite_hot.want_arm, 0))
+    LITE_HOT_SET(polls_since_exit, 0);
+    if (__builtin_expect(LITE_HOT_GET(want_arm), 0))
         lite_host_exit_slow();
 }
 
@@ -213,9 +216,9 @@ static inline void lite_host_lets_go(void)
 
 static inline int lite_may_skip(void)
 {
-    if (lite_hot.skip <= 0 || lite_hot.polls_since_exit == 0)
+    if (LITE_HOT_GET(skip) <= 0 || LITE_HOT_GET(polls_since_exit) == 0)
         return 0;
-    lite_hot.skip = lite_hot.skip - 1;
+    LITE_HOT_SET(skip, LITE_HOT_GET(skip) - 1);
     return 1;
 }
 

@@ -349,7 +349,7 @@ class Device {
 
   void happened() MPLITE_SIGNAL_SAFE {
     events_.store(events_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    lite_hot.skip = 0;
+    LITE_HOT_SET(skip, 0);
   }
 
   DeviceOptions options_;

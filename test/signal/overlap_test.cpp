@@ -15,7 +15,8 @@ constexpr double kNeverSeconds = 0.5;   // long enough for it to arrive a few ti
 constexpr double kAlwaysSeconds = 25;   // on the busiest machine
 
 // Computes until *flag is `value` or the time is over; calls nothing of the library's. True: errno stayed as it was.
-bool compute(const volatile int* flag, int value, double seconds) {
+// ThreadSanitizer shall not see that it looks at a buffer which the library is writing: no program may, but only so one can tell that something moves.
+[[gnu::no_sanitize_thread]] bool compute(const volatile int* flag, int value, double seconds) {
   const double end = now_s() + seconds;
   volatile double sum = 0;
   bool kept = true;
@@ -73,6 +74,7 @@ int run_rank(Shared& s, int rank, double seconds) {
 }
 
 void compute_on_both_sides(const char* controller, const char* signal, bool moves, rlim_t pending_max = RLIM_INFINITY) {
+  if (!kSignalsComeAnywhere && std::strcmp(controller, "sigio") == 0) return;
   setenv("LITE_CONTROLLER", controller, 1);
   if (signal != nullptr) setenv("LITE_SIGNAL", signal, 1);
   const Shared& s = run_job([&](Shared& shared, int rank) {

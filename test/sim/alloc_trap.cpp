@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t), void (*)(const volatile void*));
 #else
 #include <errno.h>
@@ -26,7 +26,7 @@ static void check(const char* call) {
   abort();
 }
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 static void on_malloc(const volatile void*, size_t) { check("malloc"); }
 static void on_free(const volatile void* p) {
   if (p != nullptr) check("free");
@@ -42,7 +42,7 @@ void install() {}
 
 }  // namespace alloc_trap
 
-#if !defined(__SANITIZE_ADDRESS__)
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);

@@ -698,7 +698,7 @@ void Sim::cancel(Rank& r) {
 // What the host does while it waits or tests.
 void Sim::look(Rank& r) {
   bind(r);
-  lite_hot.polls_since_exit = static_cast<int>(random.below(3));
+  LITE_HOT_SET(polls_since_exit, static_cast<int>(random.below(3)));
   const int rc = lite_progress();
   if (rc < 0) fail("rank %d: lite_progress gives %d", r.id, rc);
   while (lite_request* request = lite_next_completion()) take_completion(r, request);

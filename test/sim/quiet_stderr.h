@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 extern "C" void __sanitizer_set_report_fd(void*);
 #endif
 
@@ -17,7 +17,7 @@ inline void begin() {
   if (saved < 0 || nowhere < 0) return;
   dup2(nowhere, 2);
   close(nowhere);
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   __sanitizer_set_report_fd(reinterpret_cast<void*>(static_cast<long>(saved)));
 #endif
 }

@@ -165,8 +165,16 @@ void on_alarm(int) {
 }
 }  // namespace
 
+#ifdef __SANITIZE_THREAD__
+// ThreadSanitizer keeps a signal back until the program makes a call that it knows: none would come here.
+constexpr bool kSignalsComeAnywhere = false;
+#else
+constexpr bool kSignalsComeAnywhere = true;
+#endif
+
 // Every signal is served at once or by a drain; none meets half-done work.
 START_TEST(signals_at_random_points_never_see_the_gate_half_closed) {
+  if (!kSignalsComeAnywhere) return;
   Shared s;
   g_shared = &s;
   s.gate.set_drain([](void* arg) { ++static_cast<Shared*>(arg)->plain, ++g_drains; }, &s);

@@ -247,7 +247,7 @@ void MPIDI_LITE_complete_later(MPIR_Request * rreq)
     MPIR_Request_add_ref(rreq); /* ours, until it completes */
     MPIDI_LITE_REQUEST(rreq).buffer = complete_later;
     complete_later = rreq;
-    lite_hot.skip = 0;
+    LITE_HOT_SET(skip, 0);
 }
 
 bool MPIDI_LITE_complete_now(void)
