@@ -105,9 +105,9 @@ void idle(void*, std::uint32_t) {
   if (step.kind == WaitStep::kPoll) return;
   // With several application threads the host holds its lock around us: sleeping would keep the others out, and so would a yield (lite_host_lets_go). Still due: the host
   // is in a loop that keeps its lock.
-  const bool due = lite_hot.yield_due != 0;
+  const bool due = LITE_HOT_GET(yield_due) != 0;
   if (b.thread_multiple && !due) {
-    lite_hot.yield_due = 1;
+    LITE_HOT_SET(yield_due, 1);
     return;
   }
   if (step.kind == WaitStep::kYield || b.thread_multiple) {
@@ -251,7 +251,7 @@ void lite_set_shared_memory(int on) {
 }
 
 void lite_host_lets_go_slow(void) {
-  lite_hot.yield_due = 0;
+  LITE_HOT_SET(yield_due, 0);
   sched_yield();
 }
 

@@ -210,7 +210,7 @@ static inline void lite_host_exit(void)
 void lite_host_lets_go_slow(void);
 static inline void lite_host_lets_go(void)
 {
-    if (__builtin_expect(lite_hot.yield_due, 0))
+    if (__builtin_expect(LITE_HOT_GET(yield_due), 0))
         lite_host_lets_go_slow();
 }
 
