@@ -122,6 +122,7 @@ static void check_queues(void)
 
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0) {
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 97, MPI_COMM_WORLD, MPI_STATUS_IGNORE);     /* the other one has looked */
         for (int i = 0; i < MESSAGES; i++)
             MPI_Send(buffers[i], BYTES, MPI_BYTE, 1, 100 + i, MPI_COMM_WORLD);
         MPI_Send(NULL, 0, MPI_BYTE, 1, 99, MPI_COMM_WORLD);
@@ -131,6 +132,7 @@ static void check_queues(void)
     } else {
         mark();
         const unsigned long long held = pvar_of("lite_unexpected_bytes_held", MPI_T_PVAR_CLASS_LEVEL);
+        MPI_Send(NULL, 0, MPI_BYTE, 0, 97, MPI_COMM_WORLD);
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 99, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         unsigned long long now = pvar_of("lite_unexpected_messages", MPI_T_PVAR_CLASS_LEVEL);
         CHECK(now == MESSAGES, "%llu messages in the unexpected queue", now);
