@@ -283,6 +283,7 @@ void idle(Host& h) {
 }
 
 void begin_wait(Host& h) {
+  h.controller.note_wait();
   h.controller.enter_wait();
   h.news_ns = h.net.now_ns();
 }

@@ -65,7 +65,7 @@ class Controller {
   void leave_library(int call = 0);
   // The first sign of the application since leave_library(). Gate held or not.
   void came_back();
-  // A wait of the application's begins to find nothing. Owning thread, gate free.
+  // A wait of the application's begins to find nothing. Owning thread, gate held or not.
   void note_wait();
   // Gate held or not: the caller polls from now on.
   void enter_wait() MPLITE_SIGNAL_SAFE;

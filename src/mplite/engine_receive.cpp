@@ -132,6 +132,7 @@ void Engine::put_staging_away(Connection& c) {
 // Reads what there is, at most the budget. True when something came.
 bool Engine::pump(Connection& c) {
   bool any = false, drained = false;
+  int tries = patient_ ? 0 : options_.frame_tries;
   ++depth_;
   parse(c);
   while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
@@ -179,6 +180,7 @@ bool Engine::pump(Connection& c) {
     ++counters_.reads;
     if (n == -EAGAIN) {
       ++counters_.reads_empty;
+      if (c.in_frame && tries-- > 0) continue;
       drained = true;
       break;
     }
@@ -202,7 +204,7 @@ bool Engine::pump(Connection& c) {
     c.end += static_cast<std::uint32_t>(got - placed);
     if (c.in_frame && c.owed == 0) end_frame(c);
     parse(c);
-    if (got < offered) {
+    if (got < offered && !(c.in_frame && tries-- > 0)) {
       drained = true;  // the socket was empty a moment ago
       break;
     }

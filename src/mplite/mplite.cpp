@@ -107,6 +107,7 @@ class Call {
 template <typename Done>
 bool wait_until(Library& l, int peer, Done done) {
   Engine& engine = *l.engine;
+  l.controller.note_wait();
   l.controller.enter_wait();
   engine.set_outstanding(true);
   std::int64_t news_ns = 0;

@@ -987,6 +987,47 @@ START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
 }
 END_TEST
 
+// Reads of one poll that finds nothing more, in the middle of a frame or before one.
+START_TEST(poll_tries_again_in_the_middle_of_a_frame_only) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_tries = 5; });
+  r.connect(0, 1);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 100'000);
+  const auto data = bytes_of(100'000, 2);
+  std::uint64_t allowed = 30'000;
+  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+    if (host != 0) return could;
+    const std::uint64_t n = std::min(could, allowed);
+    allowed -= n;
+    return n;
+  };
+  const auto reads_of_a_poll = [&] {
+    Hold hold(r.engine(1).gate());
+    const std::uint64_t before = r.engine(1).counters().reads;
+    r.engine(1).prefer(0);
+    r.engine(1).poll();
+    return r.engine(1).counters().reads - before;
+  };
+  r.turn(2);
+  ck_assert_uint_eq(reads_of_a_poll(), 1);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  r.world.skip(1'000'000);
+  ck_assert_uint_ge(reads_of_a_poll(), 2);  // the first part
+  ck_assert_uint_eq(reads_of_a_poll(), 1 + 5);
+  const std::uint64_t before = r.engine(1).counters().reads;
+  {
+    InHandler handler(r.engine(1));
+    r.engine(1).poll_all();
+  }
+  ck_assert_uint_le(r.engine(1).counters().reads - before, 1);
+  allowed = UINT64_MAX;
+  ck_assert(r.until([&] { return taker.ended == 1 && op->done; }));
+  ck_assert(taker.buffer == data);
+  ck_assert_uint_eq(reads_of_a_poll(), 1);
+  r.engine(0).release(op);
+}
+END_TEST
+
 START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.handler_budget_bytes = 10'000; });
   r.connect(0, 1);
@@ -1074,7 +1115,7 @@ int main() {
                               stranger_that_says_nothing_is_dropped_after_its_time, end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary,
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
-                              low_water_mark_never_exceeds_what_the_frame_still_owes, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
