@@ -183,18 +183,32 @@ typedef struct lite_hot_state {
     volatile unsigned calls;            /* that started an operation */
     volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
     volatile int skip;                  /* so many polls, but for the first one since the application was outside, would find nothing */
+    volatile int only_sends;            /* the application has done nothing but send since it last sent */
+    volatile int gathered;              /* LITE_GATHERED_* */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
+/* Small messages of many sends in a row that wait to leave together: none; some, and nobody sees to it that they leave; some, and the backstop does. */
+enum { LITE_GATHERED_NONE, LITE_GATHERED_UNGUARDED, LITE_GATHERED_GUARDED };
 
 /* Called by the exit hook when lite_hot.want_arm is set: lets the signal through in the owning thread (sigio), wakes the helper thread (thread), or, where the
  * application is known to come straight back after such a call, leaves that to a timer. */
-void lite_host_exit_slow(void);
+void lite_host_exit_slow(void);     /* and lets go what waits for company */
 static inline void lite_host_exit(void)
 {
     lite_hot.polls_since_exit = 0;
-    if (__builtin_expect(lite_hot.want_arm, 0))
+    lite_hot.only_sends = 0;
+    if (__builtin_expect(lite_hot.want_arm | lite_hot.gathered, 0))
         lite_host_exit_slow();
+}
+
+/* On return from MPI_Send and MPI_Isend, after which there may be another: what waits for company goes on waiting for it, but not long (see streak.h). */
+void lite_host_exit_sending_slow(void);
+static inline void lite_host_exit_sending(void)
+{
+    lite_hot.polls_since_exit = 0;
+    if (__builtin_expect(lite_hot.want_arm | (lite_hot.gathered == LITE_GATHERED_UNGUARDED), 0))
+        lite_host_exit_sending_slow();
 }
 
 static inline int lite_may_skip(void)

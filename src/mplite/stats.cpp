@@ -60,6 +60,8 @@ std::size_t format_stats(const Counters& c, int rank, const char* controller, ch
       {"bytes_in", c.bytes_in},
       {"bytes_out", c.bytes_out},
       {"parked", c.parked},
+      {"gathered", c.gathered},
+      {"gathered_late", c.gathered_late},
       {"no_memory_in_handler", c.no_memory_in_handler},
   };
   constexpr std::size_t kFields = sizeof fields / sizeof fields[0];

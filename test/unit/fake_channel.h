@@ -58,6 +58,7 @@ struct Rank {
   void (*lost)(void*, int, int) = nullptr;
   void* lost_arg = nullptr;
   bool in_handler = false;
+  bool gather = false;
   bool headroom = true;
   bool outstanding = false;
   int outstanding_edges = 0;
