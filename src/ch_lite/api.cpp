@@ -11,7 +11,7 @@ using ch_lite::MatchKey;
 using ch_lite::Pace;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0, 0, 0};
 
 namespace {
 
@@ -37,6 +37,7 @@ class Entry {
 
 void came_to_look(int call) {
   LITE_HOT_SET(last_call, call);
+  LITE_HOT_SET(only_sends, 0);
   if (LITE_HOT_GET(away) != 0) back();
 }
 
@@ -64,15 +65,34 @@ MatchKey key_of(const lite_envelope* envelope) { return {envelope->context, enve
 bool is_peer(int peer) { return peer >= 0 && peer < device_current->peers(); }
 bool is_source(int peer) { return peer == -1 || is_peer(peer); }
 
+// Within an Entry.
+void flush_gathered() {
+  LITE_HOT_SET(gathered, LITE_GATHERED_NONE);
+  MPID_ChannelFlush();
+}
+
 int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
               lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_isend: no such peer");
   if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
     return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
   if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
+  Device& device = *device_current;
+  const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, mplite::channel_counters().gathered_late) && device.may_gather();
   came_for(LITE_CALL_SEND);
+  LITE_HOT_SET(only_sends, 1);
   Entry entry;
-  return device_current->isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
+  if (gather)
+    MPID_ChannelGather(1);
+  else if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE)
+    flush_gathered();
+  const int result = device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
+  if (gather) {
+    MPID_ChannelGather(0);
+    const int waiting = MPID_ChannelGathered();
+    if (waiting <= 1) LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : LITE_GATHERED_UNGUARDED);  // one: these are others than before
+  }
+  return result;
 }
 
 // Active messages that still wait for credit at the end are given this long without any news.
@@ -123,6 +143,37 @@ int lite_irecvv(const struct iovec* pieces, size_t count, size_t bytes, int peer
   came_for(LITE_CALL_RECEIVE);
   Entry entry;
   return device_current->irecv(Memory::in_pieces(pieces), bytes, peer, key_of(envelope), cookie, status, request);
+}
+
+// The application leaves by another call than a send, or by a send that nobody watches over.
+static void let_gathered_go() {
+  Entry entry;
+  flush_gathered();
+}
+
+static void leave() {
+  const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
+  if (LITE_HOT_GET(want_arm) != 0 && hooks.leave != nullptr) hooks.leave(hooks.arg);
+}
+
+void lite_host_exit_slow(void) {
+  if (device_current == nullptr) return;
+  if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) let_gathered_go();
+  leave();
+}
+
+void lite_host_exit_sending_slow(void) {
+  if (device_current == nullptr) return;
+  if (LITE_HOT_GET(gathered) == LITE_GATHERED_UNGUARDED) {
+    const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
+    if (hooks.guard != nullptr && hooks.guard(hooks.arg)) {
+      LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
+    } else {
+      device_current->set_may_gather(false);
+      let_gathered_go();
+    }
+  }
+  leave();
 }
 
 int lite_cancel_recv(lite_request* request) {

@@ -81,6 +81,11 @@ void report(void*, int code, int peer, int error, const char* what) {
 
 void look_everywhere(void*, bool on) { g_boot->engine->set_exhaustive(on); }
 void came_back(void*) { g_boot->controller.came_back(); }
+void leave(void*) {
+  g_boot->controller.leave_library(LITE_HOT_GET(last_call));
+  if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
+}
+bool guard(void*) { return g_boot->controller.guard_gathered(); }
 
 int (*g_host_news)() = nullptr;
 
@@ -216,6 +221,8 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   device.thread_multiple = thread_multiple != 0;
   device.hooks.idle = idle;
   device.hooks.came_back = came_back;
+  device.hooks.leave = leave;
+  device.hooks.guard = guard;
   device.hooks.report = report;
   device.hooks.give_up = give_up;
   device.hooks.look_everywhere = look_everywhere;
@@ -233,6 +240,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   controller.grace = b->knobs.grace;
   if (b->controller.start(*b->engine, controller, error, sizeof error) < 0) return fail(LITE_ERR_SYSTEM, "%s", error);
   lite_set_thread_multiple(thread_multiple);
+  b->device->set_may_gather(b->controller.may_gather());
   return LITE_OK;
 }
 
@@ -317,12 +325,6 @@ void lite_host_ending(void) {
 
 void lite_host_resumes(void) {
   if (g_host_progress != nullptr && g_boot != nullptr && g_boot->device != nullptr) lite_set_host_work(g_host_progress, g_host_pending);
-}
-
-void lite_host_exit_slow(void) {
-  if (g_boot == nullptr) return;
-  g_boot->controller.leave_library(LITE_HOT_GET(last_call));
-  if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }
 
 // ---- processes of other jobs ----

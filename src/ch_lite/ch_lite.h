@@ -187,21 +187,35 @@ typedef struct lite_hot_state {
     volatile int away;                  /* the application left with something outstanding, and no call of ours has been made since */
     volatile int skip;                  /* so many polls, but for the first one since the application was outside, would find nothing */
     volatile int yield_due;             /* MPI_THREAD_MULTIPLE: give the core away as soon as the host's lock is open */
+    volatile int only_sends;            /* the application has done nothing but send since it last sent */
+    volatile int gathered;              /* LITE_GATHERED_* */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 /* The helper thread, and other threads of the application, look at it and change it at the same time: word by word, in no order. A plain load and store on every processor that we know. */
 #define LITE_HOT_GET(field) __atomic_load_n(&lite_hot.field, __ATOMIC_RELAXED)
 #define LITE_HOT_SET(field, value) __atomic_store_n(&lite_hot.field, (value), __ATOMIC_RELAXED)
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
+/* Small messages of many sends in a row that wait to leave together: none; some, and nobody sees to it that they leave; some, and the backstop does. */
+enum { LITE_GATHERED_NONE, LITE_GATHERED_UNGUARDED, LITE_GATHERED_GUARDED };
 
 /* Called by the exit hook when lite_hot.want_arm is set: lets the signal through in the owning thread (sigio), wakes the helper thread (thread), or, where the
  * application is known to come straight back after such a call, leaves that to a timer. */
-void lite_host_exit_slow(void);
+void lite_host_exit_slow(void);     /* and lets go what waits for company */
 static inline void lite_host_exit(void)
 {
     LITE_HOT_SET(polls_since_exit, 0);
-    if (__builtin_expect(LITE_HOT_GET(want_arm), 0))
+    LITE_HOT_SET(only_sends, 0);
+    if (__builtin_expect(LITE_HOT_GET(want_arm) | LITE_HOT_GET(gathered), 0))
         lite_host_exit_slow();
+}
+
+/* On return from MPI_Send and MPI_Isend, after which there may be another: what waits for company goes on waiting for it, but not long (see streak.h). */
+void lite_host_exit_sending_slow(void);
+static inline void lite_host_exit_sending(void)
+{
+    LITE_HOT_SET(polls_since_exit, 0);
+    if (__builtin_expect(LITE_HOT_GET(want_arm) | (LITE_HOT_GET(gathered) == LITE_GATHERED_UNGUARDED), 0))
+        lite_host_exit_sending_slow();
 }
 
 /* With several application threads lite_progress is called with the host's lock held: a core given away there goes to threads that can only wait for the lock, and who

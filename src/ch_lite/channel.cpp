@@ -548,6 +548,15 @@ void MPID_ChannelSetProgress(void (*progress)(void* arg), void* arg) {
   g_channel->progress_arg = arg;
 }
 
+void MPID_ChannelGather(int on) { engine().set_gather(on != 0); }
+
+int MPID_ChannelGathered(void) { return engine().gathered(); }
+
+void MPID_ChannelFlush(void) {
+  Hold hold(engine().gate());
+  engine().flush_gathered();
+}
+
 void MPID_ChannelSetLost(void (*lost)(void* arg, int peer, int error), void* arg) {
   g_channel->lost = lost;
   g_channel->lost_arg = arg;

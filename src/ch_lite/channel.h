@@ -111,6 +111,13 @@ void MPID_OnComplete(MPID_ChannelId id, void (*done)(void *arg, int64_t result),
 void MPID_ChannelHold(int dest);
 void MPID_ChannelRelease(int dest);
 
+/* Between MPID_ChannelGather(1) and MPID_ChannelGather(0) small control packets need not leave at once: those for one peer are copied and leave together, in one
+ * system call, with the next packet that does not fit, anything else sent to that peer, the next poll, or MPID_ChannelFlush. MPID_ChannelGathered: how many
+ * wait; whoever gathers sees to it that they do not wait long. [ordinary] */
+void MPID_ChannelGather(int on);
+int MPID_ChannelGathered(void);
+void MPID_ChannelFlush(void);
+
 /* The next wait is for this peer: look at its socket first. */
 void MPID_ChannelPrefer(int peer);
 

@@ -19,6 +19,7 @@
 #include "packet.h"
 #include "protocol.h"
 #include "request.h"
+#include "streak.h"
 
 namespace ch_lite {
 
@@ -34,6 +35,10 @@ struct DeviceHooks {
   void (*report)(void* arg, int code, int peer, int error, const char* what) = nullptr;
   // The peer broke the protocol: drop its connection (the channel's lost callback follows). Signal-safe.
   void (*give_up)(void* arg, int peer, int error) = nullptr;
+  // The application leaves with something outstanding (lite_hot.want_arm). Ordinary context, gate free.
+  void (*leave)(void* arg) = nullptr;
+  // The application leaves by a send and will, as it seems, send again at once: sees to it that gathered messages leave soon even so. False: it cannot. Ordinary context, gate free.
+  bool (*guard)(void* arg) = nullptr;
   // Whether polls look at every socket at once: the next look is far away. Ordinary context, gate held.
   void (*look_everywhere)(void* arg, bool on) = nullptr;
   void* arg = nullptr;
@@ -205,6 +210,11 @@ class Device {
 
   // Calls of lite_progress only.
   Pace& pace() { return pace_; }
+  // Calls that the application makes.
+  Streak& streak() { return streak_; }
+  // Whether small messages may wait for company: somebody has to see to it that they leave when the application does not come back.
+  void set_may_gather(bool may) { may_gather_ = may; }
+  bool may_gather() const { return may_gather_; }
 
   const DeviceOptions& options() const { return options_; }
   // For tests and reports.
@@ -382,6 +392,8 @@ class Device {
   int depth_ = 0;
   std::atomic<bool> told_outstanding_{false};
   Pace pace_;
+  Streak streak_;
+  bool may_gather_ = false;
   bool progressing_ = false;
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool delivering_ = false;

@@ -267,6 +267,18 @@ void Controller::start_backstop(std::int64_t delay_ns) {
   ++engine_->counters().other_calls;
 }
 
+// A timer that is under way is taken, if it gives the next sends time to come: setting it for each system call saved would cost as much as that.
+bool Controller::guard_gathered() {
+  if (!may_gather() || !is_owner()) return false;
+  const std::int64_t now = engine_->net().now_ns();
+  const std::int64_t left_ns = backstop_due_ns_ - now;
+  if (backstop_running_.load(std::memory_order_relaxed) && left_ns > kGatherNs / 2 && left_ns <= kGatherNs) return true;
+  if (!keep_backstop()) return false;
+  guarding_ = true;
+  start_backstop(kGatherNs);
+  return true;
+}
+
 void Controller::came_back() {
   if (options_.kind == ControllerKind::kSync || t_helper) return;
   if (options_.kind == ControllerKind::kThread) {
@@ -340,10 +352,23 @@ void Controller::on_backstop(int, siginfo_t*, void* context) {
   errno = saved_errno;
 }
 
+// Turned away, the gate's holder lets it go.
+void Controller::let_gathered_go() {
+  t_in_handler = true;
+  if (engine_->gate().try_enter()) {
+    run_in_handler();
+    engine_->gate().leave();
+  }
+  t_in_handler = false;
+}
+
 void Controller::look_after_departure(sigset_t* mask) {
   Engine& engine = *engine_;
+  const bool guarding = guarding_;
   backstop_running_.store(false, std::memory_order_relaxed);
+  guarding_ = false;
   ++engine.counters().backstops;
+  if (engine.gathered() != 0) let_gathered_go();
   if (armed()) {
     // Armed by one of these. An application that had saved its mask before that, or one of its handlers that we interrupted, may have put the old one back.
     if (recheck_ns_ == 0 || !still_ours(options_.signal)) return;
@@ -352,7 +377,10 @@ void Controller::look_after_departure(sigset_t* mask) {
     return start_backstop(recheck_ns_);
   }
   recheck_ns_ = 0;
-  if (!grace_.waiting() || !(outstanding_ || always_)) return grace_.useless();
+  if (!grace_.waiting() || !(outstanding_ || always_)) {
+    if (!guarding) grace_.useless();
+    return;
+  }
   if (const std::int64_t rest = grace_.until_arm_ns(engine.net().now_ns()); rest > 0) return start_backstop(rest);
   if (!still_ours(options_.signal)) return grace_.ran_out();  // the application has taken it: the next departure finds another
   t_in_handler = true;

@@ -63,6 +63,10 @@ class Controller {
 
   // Owning thread, gate not held, on the way out of the library. `call`: kind of call, below Grace::kKinds.
   void leave_library(int call = 0);
+  // Owning thread, gate free, on the way out: what the engine has gathered will leave within kGatherNs, whatever the application does. False: it will not.
+  bool guard_gathered();
+  bool may_gather() const { return running_ && options_.kind == ControllerKind::kSigio && backstop_signal_ != 0 && grace_.on(); }
+  static constexpr std::int64_t kGatherNs = 80'000;
   // The first sign of the application since leave_library(). Gate held or not.
   void came_back();
   // A wait of the application's begins to find nothing. Owning thread, gate held or not.
@@ -81,6 +85,7 @@ class Controller {
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
   static void* thread_main(void* self);
   void look_after_departure(sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  void let_gathered_go() MPLITE_SIGNAL_SAFE;
   void open_in(sigset_t* mask) const MPLITE_SIGNAL_SAFE;
   void run_in_handler() MPLITE_SIGNAL_SAFE;
   void stop_signal();
@@ -141,6 +146,7 @@ class Controller {
   static constexpr std::int64_t kOverdueNs = 10'000'000;
   static constexpr std::int64_t kRecheckMinNs = 2'000'000, kRecheckMaxNs = 1'000'000'000;
   std::int64_t backstop_due_ns_ = 0;
+  bool guarding_ = false;  // it was started for what is gathered
   std::int64_t recheck_ns_ = 0;  // 0: what is armed was not armed by a backstop
   bool signal_started_ = false;
   void (*backstop_installed_)(int, siginfo_t*, void*) = nullptr;

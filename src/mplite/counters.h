@@ -20,6 +20,7 @@ struct Counters {
   std::uint64_t connections = 0, connections_refused = 0, ties = 0;
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t parked = 0;  // a frame had to wait for a buffer
+  std::uint64_t gathered = 0, gathered_late = 0;  // packets that left together with others; times that such left only when the handler looked
   // device: messages and bytes sent by protocol
   std::uint64_t short_msgs = 0, short_bytes = 0;
   std::uint64_t eager_msgs = 0, eager_bytes = 0;

@@ -548,6 +548,7 @@ void Engine::handle(const NetEvent& event) {
 }
 
 int Engine::poll_all() {
+  if (gathered_ != 0) flush_gathered();
   if (settling_ != nullptr) settle();
   NetEvent events[kEventsMax];
   int n = 0;
@@ -569,6 +570,7 @@ int Engine::poll_all() {
 }
 
 int Engine::poll() {
+  if (gathered_ != 0) flush_gathered();
   if (settling_ != nullptr) settle();
   if (exhaustive_) return poll_all();
   ++tick_;
@@ -584,6 +586,7 @@ int Engine::poll() {
 
 int Engine::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
+  flush_gathered();
   ++counters_.sleeps;
   gate_.leave();
   const int n = net_.wait(events, kEventsMax, timeout_ns);

@@ -152,6 +152,15 @@ class Engine {
   void hold(int peer) MPLITE_SIGNAL_SAFE;
   void let_go(int peer) MPLITE_SIGNAL_SAFE;
 
+  // From set_gather(true) to set_gather(false) small control packets need not leave at once: those for one peer are gathered, copied, and leave together in one system
+  // call: with the first packet that does not fit or other word to that peer, with the next poll, or by flush_gathered(). Order is kept. Whoever gathers sees to it
+  // that one of these follows soon. Ordinary context.
+  void set_gather(bool on) { gather_ = on; }
+  int gathered() const MPLITE_SIGNAL_SAFE { return gathered_; }  // packets that wait
+  void flush_gathered() MPLITE_SIGNAL_SAFE;
+  static constexpr std::uint32_t kGatherBytes = 8 * 1024;   // frames gathered, all together
+  static constexpr std::uint32_t kGatherPacketMax = 1024;  // above, the copy begins to cost what the system call does
+
   void unpark(int peer) MPLITE_SIGNAL_SAFE;
   // The destination given for the frame of (kind, id) under way, if any, must not be touched any more: the rest is thrown away.
   void abandon(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
@@ -304,6 +313,9 @@ class Engine {
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
   void flush(int peer) MPLITE_SIGNAL_SAFE;
+  bool idle(const Peer& p) const MPLITE_SIGNAL_SAFE;
+  bool gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count);
+  void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
   bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
   void give(SendOp* op) MPLITE_SIGNAL_SAFE;
@@ -358,6 +370,11 @@ class Engine {
   int depth_ = 0;    // of poll, flush and take_control: graves are emptied at 0
   std::uint64_t queued_sends_ = 0;
   std::uint64_t kept_bytes_ = 0;  // in copies of what the kernel did not take
+  // Frames that wait to leave together, as they will be on the stream: all of one peer, whose connection is up with nothing queued before them.
+  int gathered_ = 0;
+  int gathered_peer_ = -1;
+  std::uint32_t gathered_bytes_ = 0;
+  SendOp* gather_op_ = nullptr;  // has the buffer; until the kernel has taken all of it nothing more is gathered
   std::uint64_t budget_ = kNoBudget;
   unsigned tick_ = 0;   // calls of poll()
   unsigned looks_ = 0;  // calls of poll_all()
@@ -371,6 +388,8 @@ class Engine {
   bool more_to_do_ = false;
   bool quiescing_ = false;
   bool listener_starved_ = false;  // a connection could not be accepted: no node free in the handler
+  bool gather_ = false;
+  std::uint8_t gather_buffer_[kGatherBytes];
 };
 
 }  // namespace mplite

@@ -90,12 +90,70 @@ bool Engine::advance(Connection& c, std::uint64_t bytes) {
   return true;
 }
 
+// Whether the next frame may go straight to the socket.
+bool Engine::idle(const Peer& p) const {
+  const Connection* c = p.connection;
+  return c != nullptr && c->state == ConnectionState::kUp && c->out_count == 0 && p.control.head == nullptr && p.bulk.head == nullptr && p.holds == 0;
+}
+
+// Copies the frame behind those that wait. False: it does not fit there, it has to take the ordinary way.
+bool Engine::gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count) {
+  const auto bytes = static_cast<std::uint32_t>(kFrameHeaderBytes + header.length);
+  if (gathered_ == 0) {
+    if (gather_op_ != nullptr || !idle(peers_[peer]) || sends_.free_count() == 0) return false;
+    gather_op_ = sends_.take();
+    gather_op_->peer = peer;
+    gather_op_->released = true;
+    gathered_peer_ = peer;
+    gathered_bytes_ = 0;
+  } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes) {
+    return false;
+  }
+  std::uint8_t* at = gather_buffer_ + gathered_bytes_;
+  std::memcpy(at, &header, sizeof header);
+  at += sizeof header;
+  for (int i = 0; i < parts_count; ++i) {
+    if (parts[i].iov_len > 0) std::memcpy(at, parts[i].iov_base, parts[i].iov_len);
+    at += parts[i].iov_len;
+  }
+  gathered_bytes_ += bytes;
+  ++gathered_;
+  ++counters_.gathered;
+  ++counters_.frames_out;
+  return true;
+}
+
+// Gives what was gathered its place in the stream: one more frame, whose header is out already.
+void Engine::commit_gathered(Connection& c) {
+  SendOp* op = gather_op_;
+  OutFrame& f = c.out[(c.out_first + c.out_count) % Connection::kOutFrames];
+  f.header = make_header(FrameKind::kControl, gathered_bytes_, 0, 0, gathered_bytes_);
+  f.op = op;
+  f.payload = gather_buffer_;
+  f.pieces = {};
+  f.sent = kFrameHeaderBytes;
+  op->total = op->committed = gathered_bytes_;
+  op->all_committed = true;
+  ++op->frames;
+  ++c.out_count;
+  ++queued_sends_;
+  gathered_ = 0;
+  gathered_peer_ = -1;
+}
+
+void Engine::flush_gathered() {
+  if (gathered_ == 0) return;
+  if (async_) ++counters_.gathered_late;
+  flush(gathered_peer_);
+}
+
 void Engine::flush(int peer) {
   Peer& p = peers_[peer];
   Connection* c = p.connection;
   if (c == nullptr || c->state != ConnectionState::kUp || c->flushing || p.holds > 0) return;
   c->flushing = true;
   ++depth_;  // c stays readable memory even if it is lost below
+  if (gathered_peer_ == peer) commit_gathered(*c);
   for (;;) {
     while (c->out_count < Connection::kOutFrames && commit_next(p, *c)) {
     }
@@ -162,6 +220,7 @@ void Engine::give(SendOp* op) {
 // Done, well or badly. The callback may send, release, or lose the peer.
 void Engine::finish(SendOp* op, int error) {
   --queued_sends_;
+  if (op == gather_op_) gather_op_ = nullptr;
   op->done = true;
   op->error = error;
   if (op->on_done != nullptr) {
@@ -179,6 +238,7 @@ void Engine::fail_sends(int peer, int error) {
   Connection* c = p.connection;
   // Operations in the ring first: some of them stand in the queue as well (partly committed), and are finished there.
   if (c != nullptr) {
+    if (gathered_peer_ == peer) commit_gathered(*c);
     while (c->out_count > 0) {
       SendOp* op = c->out[c->out_first].op;
       c->out_first = (c->out_first + 1) % Connection::kOutFrames;
@@ -208,12 +268,17 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   const bool large = length > SendOp::kInlineBytes;
   if (async_ && (sends_.free_count() == 0 || (large && control_blocks_.free_count() == 0))) return -ENOBUFS;
 
-  Connection* c = p.connection;
   FrameHeader header = make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
+  if (gather_ && length <= kGatherPacketMax) {
+    if (gather(peer, header, parts, parts_count)) return 0;
+    flush_gathered();
+    if (gather(peer, header, parts, parts_count)) return 0;
+    if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
+  }
+  Connection* c = p.connection;
   std::uint64_t sent = 0;
-  const bool idle = c != nullptr && c->state == ConnectionState::kUp && c->out_count == 0 && p.control.head == nullptr &&
-                    p.bulk.head == nullptr && p.holds == 0 && parts_count <= 3;
-  if (idle) {  // the common case: straight from the caller's memory, nothing is queued
+  const bool straight = idle(p) && gathered_peer_ != peer && parts_count <= 3;
+  if (straight) {  // the common case: straight from the caller's memory, nothing is queued
     iovec all[4];
     all[0] = {&header, sizeof header};
     for (int i = 0; i < parts_count; ++i) all[i + 1] = parts[i];
@@ -258,7 +323,7 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   op->kind = FrameKind::kControl;
   op->released = true;
   enqueue(p, op);
-  if (idle) {
+  if (straight) {
     commit_next(p, *c);
     c->out[c->out_first].sent = sent;
     set_interest(*c, c->interest | kWritable);

@@ -279,7 +279,7 @@ const Row kTable[] = {
      },
      MPLITE_FORMAT { format_size(k.low_water_bytes, text, size); }},
     {{"LITE_GRACE", "choice", "auto", "auto or off",
-      "Whether to learn that the application comes straight back after a call (Isend, Irecv, Waitall), and then not to arm on the way out of it."},
+      "Whether to learn that the application comes straight back after a call (Isend, Irecv, Waitall), and then not to arm on the way out of it, and to let small messages of many sends in a row leave together."},
      MPLITE_PARSE {
        k.grace = std::strcmp(text, "auto") == 0;
        return k.grace || std::strcmp(text, "off") == 0;

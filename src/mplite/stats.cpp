@@ -51,6 +51,8 @@ constexpr CounterInfo kTable[] = {
     {"frames_out", "Frames sent.", &Counters::frames_out},
     {"bytes_in", "Bytes received, headers included.", &Counters::bytes_in},
     {"bytes_out", "Bytes sent, headers included.", &Counters::bytes_out},
+    {"gathered", "Small messages that left together with others.", &Counters::gathered},
+    {"gathered_late", "Times that such left only when the timer saw to it.", &Counters::gathered_late},
     {"parked", "Frames that had to wait for a buffer.", &Counters::parked},
     {"no_memory_in_handler", "Times that work was left to the next MPI call because a pool was empty.", &Counters::no_memory_in_handler},
 };

@@ -389,8 +389,10 @@ void Sim::send(Rank& r) {
   lite_request* request = nullptr;
   const unsigned flags = m.synchronous ? LITE_SEND_SYNC : 0;
   const InPieces* pieces = r.sends[index].pieces.get();
+  MPID_ChannelGather(random.chance(400) ? 1 : 0);  // as in a streak of sends (streak.h); another poll sends it off
   const int rc = pieces != nullptr ? lite_isendv(pieces->pieces(), pieces->count(), m.bytes, to, &e, flags, &r.cookies.back(), &request)
                                    : lite_isend(r.sends[index].buffer.data(), m.bytes, to, &e, flags, &r.cookies.back(), &request);
+  MPID_ChannelGather(0);
   if (rc < 0) {
     check_error(r, to, rc, "lite_isend");
     send_done(r, index, LITE_ERR_PEER_LOST);

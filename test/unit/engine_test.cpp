@@ -243,6 +243,130 @@ START_TEST(what_is_held_leaves_in_one_system_call) {
 }
 END_TEST
 
+// Packet `number` of a few that are gathered.
+std::vector<std::uint8_t> small(int number) { return bytes_of(40 + static_cast<std::size_t>(number % 3), number); }
+
+void gather(Engine& e, int to, int from_number, int count) {
+  e.set_gather(true);
+  for (int i = 0; i < count; ++i) ck_assert_int_eq(say(e, to, small(from_number + i)), 0);
+  e.set_gather(false);
+}
+
+START_TEST(gathered_packets_leave_with_the_next_poll_in_one_system_call) {
+  SimRanks r;
+  r.connect(0, 1);
+  const std::uint64_t before = r.engine(0).counters().writes;
+  gather(r.engine(0), 1, 0, 20);
+  ck_assert_int_eq(r.engine(0).gathered(), 20);
+  ck_assert_uint_eq(r.engine(0).counters().writes, before);
+  r.engine(0).poll();
+  ck_assert_int_eq(r.engine(0).gathered(), 0);
+  ck_assert_uint_eq(r.engine(0).counters().writes, before + 1);
+  ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+  for (int i = 0; i < 20; ++i) ck_assert(hear(r, 1, 0) == small(i));
+}
+END_TEST
+
+START_TEST(what_does_not_fit_any_more_sends_off_what_is_gathered) {
+  SimRanks r(3);
+  r.connect(0, 1);
+  r.connect(0, 2);
+  constexpr int kMany = 1000;
+  const std::uint64_t before = r.engine(0).counters().writes;
+  gather(r.engine(0), 1, 0, kMany);
+  const std::uint64_t bytes = kMany * (kFrameHeaderBytes + 41);
+  ck_assert_uint_ge(r.engine(0).counters().writes - before, bytes / Engine::kGatherBytes);
+  ck_assert_uint_le(r.engine(0).counters().writes - before, bytes / Engine::kGatherBytes + 1);
+  gather(r.engine(0), 2, 0, 1);  // another peer
+  for (int i = 0; i < kMany; ++i) ck_assert(hear(r, 1, 0) == small(i));
+  ck_assert(hear(r, 2, 0) == small(0));
+}
+END_TEST
+
+START_TEST(order_holds_between_gathered_and_other_frames) {
+  // Behind what is gathered: a packet that leaves by itself, one too long to be gathered, a channel message, two held together.
+  for (int kind = 0; kind < 4; ++kind) {
+    SimRanks r;
+    r.connect(0, 1);
+    Taker taker(r.engine(1), FrameKind::kChannel, 3000);
+    gather(r.engine(0), 1, 0, 5);
+    const auto data = bytes_of(3000, 9);
+    if (kind == 0) say(r.engine(0), 1, bytes_of(10, 9));
+    if (kind == 1) {
+      r.engine(0).set_gather(true);
+      say(r.engine(0), 1, bytes_of(Engine::kGatherPacketMax + 1, 9));
+      r.engine(0).set_gather(false);
+    }
+    if (kind == 3) {
+      r.engine(0).hold(1);
+      say(r.engine(0), 1, bytes_of(10, 8));
+    }
+    if (kind >= 2) send_off(r.engine(0), 1, FrameKind::kChannel, 0, data);
+    if (kind == 3) r.engine(0).let_go(1);
+    ck_assert_int_eq(r.engine(0).gathered(), 0);
+    gather(r.engine(0), 1, 5, 5);
+    for (int i = 0; i < 5; ++i) ck_assert(hear(r, 1, 0) == small(i));
+    if (kind == 0) ck_assert(hear(r, 1, 0) == bytes_of(10, 9));
+    if (kind == 1) ck_assert(hear(r, 1, 0) == bytes_of(Engine::kGatherPacketMax + 1, 9));
+    if (kind == 3) ck_assert(hear(r, 1, 0) == bytes_of(10, 8));
+    for (int i = 5; i < 10; ++i) ck_assert(hear(r, 1, 0) == small(i));
+    if (kind >= 2) ck_assert(taker.ended == 1 && taker.buffer == data);
+  }
+}
+END_TEST
+
+START_TEST(partial_write_of_gathered_packets_resumes) {
+  for (std::uint64_t n = 0; n < 300; ++n) {
+    SimRanks r;
+    r.connect(0, 1);
+    int writes = 0;
+    r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+      if (host != 0) return could;
+      return writes++ == 0 ? n : writes < 4 ? 1 : could;
+    };
+    gather(r.engine(0), 1, 0, 4);
+    r.engine(0).poll();
+    gather(r.engine(0), 1, 4, 4);  // the buffer is not free: these go the ordinary way
+    for (int i = 0; i < 8; ++i) ck_assert(hear(r, 1, 0) == small(i));
+    ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+    gather(r.engine(0), 1, 8, 4);
+    ck_assert_int_eq(r.engine(0).gathered(), 4);
+    for (int i = 8; i < 12; ++i) ck_assert(hear(r, 1, 0) == small(i));
+  }
+}
+END_TEST
+
+START_TEST(gathered_packets_of_a_lost_peer_are_gone) {
+  SimRanks r(3);
+  r.connect(0, 1);
+  r.connect(0, 2);
+  gather(r.engine(0), 1, 0, 4);
+  r.engine(0).give_up(1, ECONNRESET);
+  ck_assert_int_eq(r.engine(0).gathered(), 0);
+  ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+  gather(r.engine(0), 2, 0, 4);
+  ck_assert_int_eq(r.engine(0).gathered(), 4);
+  for (int i = 0; i < 4; ++i) ck_assert(hear(r, 2, 0) == small(i));
+}
+END_TEST
+
+START_TEST(handler_lets_gathered_packets_go_without_memory) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 ? std::min<std::uint64_t>(could, 50) : could; };
+  gather(r.engine(0), 1, 0, 4);
+  r.engine(0).set_async(true);
+  {
+    alloc_trap::Armed armed;
+    r.engine(0).poll();
+  }
+  r.engine(0).set_async(false);
+  ck_assert_int_eq(r.engine(0).gathered(), 0);
+  ck_assert_uint_eq(r.engine(0).counters().gathered_late, 1);
+  for (int i = 0; i < 4; ++i) ck_assert(hear(r, 1, 0) == small(i));
+}
+END_TEST
+
 START_TEST(control_packets_pass_bulk_that_is_queued) {
   sim::Faults f = SimRanks::no_faults();
   f.pipe_max = f.pipe_min = 10'000;
@@ -1102,6 +1226,9 @@ int main() {
   return run_tests("engine", {control_packets_arrive_in_order_and_whole, packets_both_ways_use_one_connection,
                               tie_leaves_one_connection_and_blames_nobody, partial_header_of_every_length_resumes,
                               partial_write_of_every_length_resumes, what_is_held_leaves_in_one_system_call,
+                              gathered_packets_leave_with_the_next_poll_in_one_system_call, what_does_not_fit_any_more_sends_off_what_is_gathered,
+                              order_holds_between_gathered_and_other_frames, partial_write_of_gathered_packets_resumes, gathered_packets_of_a_lost_peer_are_gone,
+                              handler_lets_gathered_packets_go_without_memory,
                               control_packets_pass_bulk_that_is_queued, transfers_take_turns_and_channel_messages_do_not,
                               frame_without_a_buffer_waits_until_unpark, unpark_reads_what_came_meanwhile_before_the_gate_is_left,
                               handler_reads_every_socket_when_more_are_ready_than_one_look_tells, idle_connection_holds_no_buffer,

@@ -62,6 +62,7 @@ struct Rank {
   int (*introduce)(void*, int, std::uint32_t) = nullptr;
   void* introduce_arg = nullptr;
   bool in_handler = false;
+  bool gather = false;
   bool headroom = true;
   bool outstanding = false;
   int outstanding_edges = 0;

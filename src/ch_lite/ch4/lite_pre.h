@@ -23,7 +23,11 @@
     do { \
         if (__builtin_strcmp(function, "internal_Session_finalize") == 0) \
             lite_host_resumes(); \
-        lite_host_exit(); \
+        if (__builtin_strcmp(function, "internal_Send") == 0 || \
+            __builtin_strcmp(function, "internal_Isend") == 0) \
+            lite_host_exit_sending(); \
+        else \
+            lite_host_exit(); \
     } while (0)
 
 /* The helper thread may be in the host's progress when the host ends, which takes its locks out of use first of all. MPI_Finalize passes the entry macro before
