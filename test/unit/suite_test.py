@@ -121,6 +121,7 @@ class Lists(unittest.TestCase):
         self.assertEqual(ran[3:], [first[2]] + [name for name in ran[3:] if name != first[2]])
         self.assertEqual(sorted(set(ran)), sorted(test.name for _, tests in plan for test in tests))
         self.assertEqual(len(ran), 8)
+        self.assertEqual(suite_table.counts_of(self.suite.options.resume), {"threads": [4, 0, 0], "pt2pt": [1, 0, 0], "io": [0, 2, 0]})
         self.assertEqual({(test.directory == "io", test.status, test.output) for _, tests in plan for test in tests}, {(True, "failed", "why"), (False, "passed", "")})
 
     def test_results_are_counted_by_directory_and_columns_of_one_name_are_added(self):
