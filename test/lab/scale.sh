@@ -10,7 +10,8 @@ at_most() { # VALUE LIMIT
 }
 
 if [ "$controller" = sigio ]; then
-  job 300 2 "$programs/scale" matching
+  # credit for all 10,000: without it MPI_Send waits for the receiver (a message is charged 256 bytes and its block)
+  job 300 2 env LITE_CREDITS=16M "$programs/scale" matching
   for kind in posted unexpected; do
     few=$(value us_per_message "kind=$kind depth=10 ")
     many=$(value us_per_message "kind=$kind depth=10000 ")
