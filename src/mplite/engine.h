@@ -71,6 +71,8 @@ struct EngineOptions {
   // In the middle of a frame the next bytes are on their way: how often a poll in ordinary context tries the socket again at once (about 0.3 us each) before it looks
   // elsewhere. A receiver that is in recv when packets come takes TCP's work for them over from the sender's core, which bounds a fast link.
   int frame_tries = 0;
+  // A write in ordinary context of at least split_min and less than split_end bytes is made in two halves: the first is being received while the second is copied to the kernel. 0: none.
+  std::uint64_t split_min = 0, split_end = 0;
 };
 
 class Engine {
@@ -312,6 +314,13 @@ class Engine {
   // engine_send.cpp
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
+  std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
+  // Whose pages of the kernel's are written: 0 the application's thread, 1 the helper thread.
+  int writer() const MPLITE_SIGNAL_SAFE { return patient_ && !async_ ? 1 : 0; }
+  void count_written(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    counters_.bytes_out += bytes;
+    written_[writer()] += bytes;
+  }
   void flush(int peer) MPLITE_SIGNAL_SAFE;
   bool idle(const Peer& p) const MPLITE_SIGNAL_SAFE;
   bool gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count);
@@ -376,6 +385,7 @@ class Engine {
   std::uint32_t gathered_bytes_ = 0;
   SendOp* gather_op_ = nullptr;  // has the buffer; until the kernel has taken all of it nothing more is gathered
   std::uint64_t budget_ = kNoBudget;
+  std::uint64_t written_[2] = {};  // bytes, by writer()
   unsigned tick_ = 0;   // calls of poll()
   unsigned looks_ = 0;  // calls of poll_all()
   std::int64_t silence_look_ns_ = 0;

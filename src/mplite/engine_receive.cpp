@@ -98,8 +98,10 @@ void Engine::parse(Connection& c) {
       ready_add(c);
       return;
     }
+    const std::uint32_t head = static_cast<std::uint32_t>(kFrameHeaderBytes) + header->pad;
+    if (staged < head) return;
     if (!begin_frame(c, *header)) return;
-    c.begin += kFrameHeaderBytes;
+    c.begin += head;
   }
 }
 
@@ -156,7 +158,7 @@ bool Engine::pump(Connection& c) {
     if (!c.in_frame && c.end - c.begin >= kFrameHeaderBytes) {  // part of a control packet is here: all the rest of it
       FrameHeader header;
       std::memcpy(&header, c.staging->bytes + c.begin, sizeof header);
-      ahead = std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (c.end - c.begin));
+      if (header.kind == FrameKind::kControl) ahead = std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (c.end - c.begin));
     }
     iovec parts[kIovsMax];
     int parts_count = 0;

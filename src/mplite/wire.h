@@ -12,8 +12,8 @@ namespace mplite {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian and this code copies structs as they are");
 
-inline constexpr std::uint8_t kWireVersion = 2;
-inline constexpr std::uint16_t kFrameMagic = 0x4c4d;  // "ML"
+inline constexpr std::uint8_t kWireVersion = 3;
+inline constexpr std::uint8_t kFrameMagic = 0x4d;  // "M"
 
 // What a frame's payload is. Control, channel and transfer have separate id spaces.
 enum class FrameKind : std::uint8_t {
@@ -25,10 +25,11 @@ enum class FrameKind : std::uint8_t {
 };
 inline constexpr std::uint8_t kFrameKinds = 6;
 
-// Precedes every payload. `length` bytes follow. For channel, transfer and message: `offset` is where this piece starts in the whole,
+// Precedes every payload: `pad` bytes without meaning and `length` bytes follow, so that the sender can choose where in the stream a long payload begins. For channel, transfer and message: `offset` is where this piece starts in the whole,
 // `total` the length of the whole.
 struct FrameHeader {
-  std::uint16_t magic;
+  std::uint8_t magic;
+  std::uint8_t pad;  // 0 in control frames
   std::uint8_t version;
   FrameKind kind;
   std::uint32_t length;
@@ -39,6 +40,7 @@ struct FrameHeader {
 inline constexpr std::size_t kFrameHeaderBytes = 32;
 static_assert(sizeof(FrameHeader) == kFrameHeaderBytes && std::is_trivially_copyable_v<FrameHeader>);
 
+inline constexpr std::uint32_t kPayloadAlignment = 64;        // `pad` is less: a line of the cache
 inline constexpr std::uint32_t kControlBytesMax = 16 * 1024;  // of one control packet
 inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
 
@@ -48,9 +50,9 @@ inline std::optional<FrameHeader> decode_frame(std::span<const std::uint8_t> byt
   FrameHeader h;
   std::memcpy(&h, bytes.data(), sizeof h);
   const auto kind = static_cast<std::uint8_t>(h.kind);
-  if (h.magic != kFrameMagic || h.version != kWireVersion || kind == 0 || kind >= kFrameKinds) return std::nullopt;
+  if (h.magic != kFrameMagic || h.version != kWireVersion || kind == 0 || kind >= kFrameKinds || h.pad >= kPayloadAlignment) return std::nullopt;
   if (h.length > kFrameBytesMax || h.offset > h.total || h.length > h.total - h.offset) return std::nullopt;
-  if (h.kind == FrameKind::kControl && (h.length > kControlBytesMax || h.length == 0 || h.offset != 0)) return std::nullopt;
+  if (h.kind == FrameKind::kControl && (h.length > kControlBytesMax || h.length == 0 || h.offset != 0 || h.pad != 0)) return std::nullopt;
   if (h.length == 0 && h.total != 0) return std::nullopt;  // an empty piece of a non-empty whole would never end
   return h;
 }

@@ -570,7 +570,7 @@ START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
       Bytes got(40, 0xee);
       MessageRequest* in = p.receive(1, got, 0, 5);
       for (const Frame& f : as_first ? std::vector<Frame>{bad} : std::vector<Frame>{good, bad}) {
-        const FrameHeader header = {kFrameMagic, kWireVersion, FrameKind::kMessage, 10, f.tag, f.offset, f.total};
+        const FrameHeader header = {kFrameMagic, 0, kWireVersion, FrameKind::kMessage, 10, f.tag, f.offset, f.total};
         ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
         ck_assert_int_eq(write(fd, "0123456789", 10), 10);
       }
@@ -588,7 +588,7 @@ START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
   Bytes got(30);
   MessageRequest* in = p.receive(1, got, 0, 5);
   for (const std::uint64_t offset : {0, 10, 20}) {
-    const FrameHeader header = {kFrameMagic, kWireVersion, FrameKind::kMessage, 10, 5, offset, 30};
+    const FrameHeader header = {kFrameMagic, 0, kWireVersion, FrameKind::kMessage, 10, 5, offset, 30};
     ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
     ck_assert_int_eq(write(fd, "0123456789", 10), 10);
   }

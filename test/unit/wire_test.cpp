@@ -10,8 +10,8 @@ namespace {
 using namespace mplite;
 
 FrameHeader good(FrameKind kind = FrameKind::kTransfer) {
-  if (kind == FrameKind::kControl) return {kFrameMagic, kWireVersion, kind, 40, 0, 0, 40};
-  return {kFrameMagic, kWireVersion, kind, 100, 0x1234567800000001u, 300, 1000};
+  if (kind == FrameKind::kControl) return {kFrameMagic, 0, kWireVersion, kind, 40, 0, 0, 40};
+  return {kFrameMagic, 63, kWireVersion, kind, 100, 0x1234567800000001u, 300, 1000};
 }
 bool decodes(const FrameHeader& h) {
   std::uint8_t bytes[kFrameHeaderBytes];
@@ -33,8 +33,8 @@ START_TEST(good_headers_come_back_as_they_were) {
 END_TEST
 
 START_TEST(layout_on_the_wire_is_fixed) {
-  const FrameHeader h = {kFrameMagic, kWireVersion, FrameKind::kTransfer, 0x11223344, 0x0102030405060708u, 0x2122232425262728u, 0x3132333435363738u};
-  const std::uint8_t wanted[] = {0x4d, 0x4c, 2,    3,    0x44, 0x33, 0x22, 0x11, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
+  const FrameHeader h = {kFrameMagic, 0x3f, kWireVersion, FrameKind::kTransfer, 0x11223344, 0x0102030405060708u, 0x2122232425262728u, 0x3132333435363738u};
+  const std::uint8_t wanted[] = {0x4d, 0x3f, 3,    3,    0x44, 0x33, 0x22, 0x11, 0x08, 0x07, 0x06, 0x05, 0x04, 0x03, 0x02, 0x01,
                                  0x28, 0x27, 0x26, 0x25, 0x24, 0x23, 0x22, 0x21, 0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31};
   ck_assert_int_eq(std::memcmp(&h, wanted, sizeof wanted), 0);
 }
@@ -99,6 +99,18 @@ START_TEST(control_packets_are_whole_and_bounded) {
   h.offset = 1;
   h.total = 100;
   ck_assert(!decodes(h));
+  h = good(FrameKind::kControl);
+  h.pad = 1;
+  ck_assert(!decodes(h));
+}
+END_TEST
+
+START_TEST(padding_is_less_than_a_line) {
+  FrameHeader h = good();
+  for (int pad = 0; pad < 256; ++pad) {
+    h.pad = static_cast<std::uint8_t>(pad);
+    ck_assert_int_eq(decodes(h), pad < 64);
+  }
 }
 END_TEST
 
@@ -134,6 +146,6 @@ END_TEST
 
 int main() {
   return run_tests("wire", {good_headers_come_back_as_they_were, layout_on_the_wire_is_fixed, header_short_of_any_number_of_bytes_is_not_decoded,
-                            other_magic_version_or_kind_is_refused, piece_outside_its_whole_is_refused, control_packets_are_whole_and_bounded,
+                            other_magic_version_or_kind_is_refused, piece_outside_its_whole_is_refused, control_packets_are_whole_and_bounded, padding_is_less_than_a_line,
                             empty_piece_is_good_only_in_an_empty_whole, random_bytes_decode_only_to_consistent_headers});
 }
