@@ -154,13 +154,13 @@ void on_sent(void* arg, int error) { complete(static_cast<ChannelOp*>(arg), -err
 
 // ---- shared by the calls ----
 
-int start_send(const Memory& memory, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out) {
+int start_send(const Memory& memory, std::size_t size, int dest, FrameKind kind, std::uint64_t id, MPID_ChannelId* out, std::size_t from = 0) {
   *out = 0;
   // First of all: callbacks of other operations, which the send may run, take from the same pool.
   ChannelOp* op = make_op(kind == FrameKind::kChannel ? ChannelOpKind::kSendChannel : ChannelOpKind::kSendTransfer, dest, nullptr, size);
   if (op == nullptr) return -ENOBUFS;
   SendOp* send = nullptr;
-  const int rc = engine().send(dest, kind, id, memory, size, send);
+  const int rc = engine().send(dest, kind, id, memory, size, send, from);
   if (rc < 0 || send == nullptr) {
     free_op(op);
     return rc;
@@ -482,6 +482,20 @@ int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_Tra
 int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
   Hold hold(engine().gate());
   return start_send(Memory::in_pieces(pieces), size, partner, FrameKind::kTransfer, id, sid);
+}
+
+int MPID_StartNBSendTransferRest(const void* buf, const struct iovec* pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  Hold hold(engine().gate());
+  return start_send(pieces != nullptr ? Memory::in_pieces(pieces) : Memory(buf), size, partner, FrameKind::kTransfer, id, sid, from);
+}
+
+int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
+  Hold hold(engine().gate());
+  *rid = 0;
+  ChannelOp* op = find(id);
+  if (op == nullptr || op->arrived != 0) return -EINVAL;
+  op->arrived = from;
+  return start_receive_transfer(pieces != nullptr ? Memory::in_pieces(pieces) : Memory(buf), size, partner, id, rid);
 }
 
 int MPID_TestNBSendTransfer(MPID_ChannelId sid) { return MPID_TSendChannel(sid); }

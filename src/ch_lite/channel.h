@@ -96,6 +96,10 @@ int MPID_TestSendTransfer(MPID_ChannelId sid);
 int MPID_EndSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId sid);    /* [ordinary] */
 int MPID_StartNBSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
 int MPID_StartNBSendTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
+/* The same for what is behind the first `from` bytes of `size`, in buf, or in pieces if that is not null: both ends have moved the first ones another way. The receiver's
+ * has to be the first call for this id. */
+int MPID_StartNBSendTransferRest(const void *buf, const struct iovec *pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
+int MPID_StartNBRecvTransferRest(void *buf, const struct iovec *pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);
 int MPID_TestNBSendTransfer(MPID_ChannelId sid);
 int MPID_EndNBSendTransfer(MPID_TransferId id, MPID_ChannelId sid);     /* [ordinary] */
 /* Withdraws a receive transfer whose partner will not send (peer lost, job ending): both ids are gone, late data is thrown away. */

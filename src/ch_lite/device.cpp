@@ -233,6 +233,8 @@ void Device::start_request(Request* r, RequestKind kind, RequestState state, int
   r->peer = peer;
   r->memory = memory;
   r->bytes = bytes;
+  r->fragment = 0;
+  r->fragment_open = false;
   r->cookie = cookie;
   if (kind != RequestKind::kReceive) r->status = {LITE_OK, r->key.source, r->key.tag, peer, bytes};
   ++outstanding_;
@@ -302,6 +304,7 @@ void Device::watch_send(Request* r, MPID_ChannelId id) {
 
 void Device::on_sent(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
+  CHLITE_CHECK(!r->fragment_open);  // it is before this in the stream
   if (result < 0)
     r->device->complete(r, LITE_ERR_PEER_LOST);
   else if (r->state == RequestState::kSendingAwaitingAck)
@@ -329,6 +332,7 @@ Message* Device::new_message(int peer, const Packet& packet, MessageState state,
   m->active = lane == kActive;
   m->peer = peer;
   m->bytes = packet.bytes;
+  m->fragment = packet.fragment;
   m->sender = packet.sender;
   m->charge = charge;
   m->am_handler = packet.handler;
@@ -412,9 +416,11 @@ void Device::fail_request(Request* r, int lost) {
     case RequestState::kReceivingTransfer:
       // Only after a protocol error: a peer that the channel lost has completed this by its callback.
       MPID_CancelRecvTransfer(r->transfer, r->channel);
-      r->status.bytes = 0;
-      break;
+      return fail_transfer(r);
     case RequestState::kAwaitingCts:
+      if (!r->fragment_open) break;
+      r->channel = 0;
+      return r->to(RequestState::kSending);  // the same
     case RequestState::kAwaitingAnswer:
     case RequestState::kAwaitingAck: break;
     default: return;  // the channel, a deferred message or the lane has it and completes it
@@ -447,10 +453,7 @@ void Device::drop_message(Message* m) {
     }
     am_remove(m);
   }
-  if (m->request != nullptr) {
-    m->request->status.bytes = 0;
-    complete(m->request, LITE_ERR_PEER_LOST);
-  }
+  if (m->request != nullptr) end_channel_receive(m->request, false);
   free_message(m);
 }
 
@@ -480,7 +483,7 @@ void Device::fail_peer(int peer) {
       [](void* arg, UnexpectedNode* node) {
         auto* v = static_cast<Visit*>(arg);
         auto* m = static_cast<Message*>(node);
-        if (m->peer == v->peer && m->state == MessageState::kOffered) v->device->drop_message(m);
+        if (m->peer == v->peer && (m->state == MessageState::kOffered || m->is_offered_rest())) v->device->drop_message(m);
       },
       &visit);
 

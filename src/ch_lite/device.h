@@ -3,6 +3,7 @@
 // member functions but deliver_active_messages() and the counts; files: device.cpp (core), short.cpp, eager.cpp, rendezvous.cpp, self.cpp,
 // receive.cpp, active_message.cpp, one_sided.cpp.
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -298,14 +299,20 @@ class Device {
   bool post_channel_block(Message* message) MPLITE_SIGNAL_SAFE;
   void defer(Message* message) MPLITE_SIGNAL_SAFE;
   bool serve_deferred(Peer& peer) MPLITE_SIGNAL_SAFE;
+  void end_channel_receive(Request* receive, bool arrived) MPLITE_SIGNAL_SAFE;
   static void on_channel_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
   static void on_block_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 
   // ---- rendezvous.cpp ----
-  int send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request);
+  int send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, std::uint64_t fragment, void* cookie, Request** request);
+  static void on_fragment_sent(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
   void handle_rts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void handle_cts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void accept_offer(Request* receive, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
+  // Whether the receive, matched by an RTS, takes more than what comes with that. Not by its status: a loss has put 0 there.
+  static bool wants_rest(const Request& r) MPLITE_SIGNAL_SAFE { return r.fragment == 0 || std::min(r.incoming, r.bytes) > r.fragment; }
+  void end_fragment(Request* receive, bool arrived) MPLITE_SIGNAL_SAFE;
+  void fail_transfer(Request* receive) MPLITE_SIGNAL_SAFE;
   int send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted) MPLITE_SIGNAL_SAFE;
   static void on_transfer_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 

@@ -98,15 +98,14 @@ void Device::defer(Message* m) {
 // False: not now. A lost peer counts as posted: the request has failed.
 bool Device::post_channel_receive(Request* r) {
   MPID_ChannelId id = 0;
-  const int result = r->memory.pieces == nullptr ? MPID_IRecvFromChannel(r->memory.buffer, r->status.bytes, r->peer, &id)
-                                                 : MPID_IRecvFromChannelV(r->memory.pieces, r->status.bytes, r->peer, &id);
+  const std::uint64_t room = r->fragment_open ? std::min(r->fragment, r->bytes) : r->status.bytes;
+  const int result = r->memory.pieces == nullptr ? MPID_IRecvFromChannel(r->memory.buffer, room, r->peer, &id)
+                                                 : MPID_IRecvFromChannelV(r->memory.pieces, room, r->peer, &id);
   if (result == -ENOBUFS) return false;
   if (result < 0) {
-    r->status.bytes = 0;
-    complete(r, LITE_ERR_PEER_LOST);
+    end_channel_receive(r, false);
     return true;
   }
-  r->channel = id;
   MPID_OnComplete(id, on_channel_received, r);
   return true;
 }
@@ -116,12 +115,12 @@ bool Device::post_channel_block(Message* m) {
   if (m->active) {
     if (!am_grow_block(m, false)) return false;
   } else if (m->block.data == nullptr) {
-    m->block = obtain_block(m->bytes);
+    m->block = obtain_block(m->by_channel());
     if (m->block.data == nullptr) return false;
   }
   std::uint8_t* data = static_cast<std::uint8_t*>(m->block.data) + (m->active ? padded_header(m->am_header_bytes) : 0);
   MPID_ChannelId id = 0;
-  const int result = MPID_IRecvFromChannel(data, m->bytes, m->peer, &id);
+  const int result = MPID_IRecvFromChannel(data, m->by_channel(), m->peer, &id);
   if (result == -ENOBUFS) return false;
   if (result < 0) {
     drop_message(m);
@@ -152,19 +151,25 @@ bool Device::serve_deferred(Peer& p) {
 
 void Device::on_channel_received(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
-  if (result >= 0 && static_cast<std::uint64_t>(result) != r->incoming) {
+  if (result >= 0 && static_cast<std::uint64_t>(result) != (r->fragment_open ? r->fragment : r->incoming)) {
     r->device->protocol_error(r->peer, "channel data that is not as long as its envelope said");
     result = -EPROTO;
   }
-  if (result >= 0) return r->device->finish_receive(r);
+  r->device->end_channel_receive(r, result >= 0);
+}
+
+// What came for r by the channel, all or the fragment, is here, or never will be.
+void Device::end_channel_receive(Request* r, bool arrived) {
+  if (r->fragment_open) return end_fragment(r, arrived);
+  if (arrived) return finish_receive(r);
   r->status.bytes = 0;
-  r->device->complete(r, LITE_ERR_PEER_LOST);
+  complete(r, LITE_ERR_PEER_LOST);
 }
 
 void Device::on_block_received(void* arg, std::int64_t result) {
   auto* m = static_cast<Message*>(arg);
   Device& device = *m->device;
-  if (result >= 0 && static_cast<std::uint64_t>(result) != m->bytes) {
+  if (result >= 0 && static_cast<std::uint64_t>(result) != m->by_channel()) {
     device.protocol_error(m->peer, "channel data that is not as long as its envelope said");
     result = -EPROTO;
   }
@@ -173,8 +178,8 @@ void Device::on_block_received(void* arg, std::int64_t result) {
   m->to(MessageState::kReady);
   Request* r = m->request;
   if (r == nullptr) return;
-  copy(r->memory, m->block.data, r->status.bytes);
-  device.finish_receive(r);
+  copy(r->memory, m->block.data, std::min(m->by_channel(), r->bytes));
+  device.end_channel_receive(r, true);
   device.free_message(m);
 }
 

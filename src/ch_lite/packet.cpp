@@ -18,7 +18,13 @@ bool decode_message(std::span<const std::uint8_t> bytes, Packet& p) {
   // A wildcard in an envelope would match what it must not.
   if (m.source == LITE_ANY_SOURCE || m.tag == LITE_ANY_TAG || m.bytes > kMessageBytesMax) return false;
   const std::uint64_t behind = bytes.size() - sizeof m;
-  if (behind != (p.type == PacketType::kShort ? m.bytes : 0)) return false;
+  if (p.type == PacketType::kRts) {
+    RtsPacket rts;
+    if (bytes.size() != sizeof rts || !read(bytes, rts) || (rts.fragment != 0 && rts.fragment >= m.bytes)) return false;
+    p.fragment = rts.fragment;
+  } else if (behind != (p.type == PacketType::kShort ? m.bytes : 0)) {
+    return false;
+  }
   if ((p.sync || p.type == PacketType::kRts) && m.sender == 0) return false;
   p.key = {m.context, m.source, m.tag};
   p.bytes = m.bytes;
@@ -30,7 +36,7 @@ bool decode_message(std::span<const std::uint8_t> bytes, Packet& p) {
 bool decode_cts(std::span<const std::uint8_t> bytes, Packet& p) {
   CtsPacket c;
   if (bytes.size() != sizeof c || !read(bytes, c)) return false;
-  if (c.sender == 0 || (c.transfer == 0) != (c.accepted == 0) || c.accepted > kMessageBytesMax) return false;
+  if (c.sender == 0 || (c.accepted == 0 && c.transfer != 0) || c.accepted > kMessageBytesMax) return false;
   p.sender = c.sender;
   p.transfer = c.transfer;
   p.bytes = c.accepted;

@@ -20,8 +20,8 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "packets are copied as 
 enum class PacketType : std::uint8_t {
   kShort = 1,    // MessagePacket, the data behind it
   kEager = 2,    // MessagePacket; the data is the source's next channel message (none for 0 bytes)
-  kRts = 3,      // MessagePacket; the data waits for a CTS
-  kCts = 4,      // CtsPacket: send `accepted` bytes as transfer `transfer`
+  kRts = 3,      // RtsPacket; its fragment is the source's next channel message, the rest waits for a CTS
+  kCts = 4,      // CtsPacket: send the rest of `accepted` bytes as transfer `transfer`
   kSyncAck = 5,  // AckPacket: the synchronous short or eager message was matched
   kCredit = 6,   // PacketHeader only: nothing else to say, but credit to return
   kAmShort = 7,  // AmPacket, host header, data
@@ -59,11 +59,17 @@ struct MessagePacket {
 };
 static_assert(sizeof(MessagePacket) == 40 && std::is_trivially_copyable_v<MessagePacket>);
 
+struct RtsPacket {
+  MessagePacket message;
+  std::uint64_t fragment;  // bytes at the front that come unasked; less than all
+};
+static_assert(sizeof(RtsPacket) == 48 && std::is_trivially_copyable_v<RtsPacket>);
+
 struct CtsPacket {
   PacketHeader header;
   std::uint32_t reserved;
   std::uint64_t sender;
-  std::uint64_t transfer;  // 0 when accepted is 0: no transfer follows
+  std::uint64_t transfer;  // 0 when nothing is to follow: what was accepted has come with the RTS
   std::uint64_t accepted;  // at most what the RTS offered
 };
 static_assert(sizeof(CtsPacket) == 40 && std::is_trivially_copyable_v<CtsPacket>);
@@ -110,6 +116,7 @@ struct Packet {
   std::uint32_t am_credit = 0;
   MatchKey key{};                  // kShort, kEager, kRts
   std::uint64_t bytes = 0;         // of data: kShort, kEager, kRts, kAm*, one-sided; accepted bytes of kCts
+  std::uint64_t fragment = 0;      // kRts
   std::uint64_t sender = 0;        // all but kCredit, kPut, kGetTransfer; the number in kPutAck
   std::uint64_t transfer = 0;      // kCts, kGetTransfer
   std::uint64_t region = 0;        // kPut, kPutRequest, kGet, kGetTransfer

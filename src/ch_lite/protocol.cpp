@@ -1,6 +1,8 @@
 // Which way a message goes.
 #include "protocol.h"
 
+#include <algorithm>
+
 #include "credits.h"
 #include "packet.h"
 
@@ -17,7 +19,12 @@ Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_
     wanted = Protocol::kShort;
   else if (within(bytes, cutoffs.eager_max))
     wanted = Protocol::kEager;
-  if (wanted == Protocol::kRendezvous) return {Protocol::kRendezvous, 0, false};
+  if (wanted == Protocol::kRendezvous) {
+    const std::uint64_t fragment = std::min(cutoffs.eager_max, kFragmentMax);
+    const std::uint64_t cost = message_charge(fragment);
+    if (fragment == 0 || fragment >= bytes || cost > credit_left) return {Protocol::kRendezvous, 0, false};
+    return {Protocol::kRendezvous, cost, false, fragment};
+  }
   const std::uint64_t charge = message_charge(bytes);
   if (charge > credit_left) return {Protocol::kRendezvous, 0, true};
   return {wanted, charge, false};

@@ -85,7 +85,7 @@ int Device::probe(int peer, const MatchKey& key, lite_status* status, Message** 
 
 int Device::receive_detached(Message* m, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
   const int peer = m->peer;
-  if (m->state == MessageState::kFailed || (m->state == MessageState::kOffered && peers_[peer].lost != 0)) {
+  if (m->state == MessageState::kFailed || ((m->state == MessageState::kOffered || m->is_offered_rest()) && peers_[peer].lost != 0)) {
     *status = {LITE_ERR_PEER_LOST, m->key.source, m->key.tag, peer, 0};
     free_message(m);
     return report(LITE_ERR_PEER_LOST, peer);
@@ -96,7 +96,8 @@ int Device::receive_detached(Message* m, const Memory& memory, std::uint64_t byt
 // The receive takes message m, which is in the matcher or detached.
 int Device::receive_message(Message* m, const Memory& memory, std::uint64_t bytes, void* cookie, lite_status* status, Request** request) {
   Request* r = nullptr;
-  const bool complete_now = m->state == MessageState::kReady || m->state == MessageState::kPinned;
+  const bool rest_wanted = m->fragment != 0 && std::min(m->bytes, bytes) > m->fragment;
+  const bool complete_now = (m->state == MessageState::kReady && !rest_wanted) || m->state == MessageState::kPinned;
   if (!complete_now && (r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, m->peer);
   if (m->match_queued) matcher_.remove_unexpected(m);
   m->detached = false;
@@ -110,30 +111,39 @@ int Device::receive_message(Message* m, const Memory& memory, std::uint64_t byte
     const Memory data = m->state == MessageState::kPinned ? m->request->memory : m->block.data;
     copy(memory, data, status->bytes);
     if (m->state == MessageState::kPinned) complete(m->request, LITE_OK);
+    const bool answer_owed = m->fragment != 0;
     free_message(m);
     if (ack_owed) send_ack(peer, sender);
+    if (answer_owed) send_cts(peer, sender, 0, status->bytes);
     return LITE_OK;
   }
 
   *request = r;
   r->key = m->key;
+  const MessageState found = m->state;
+  const bool offer = found == MessageState::kOffered || m->fragment != 0;
   RequestState state = RequestState::kReceivingTransfer;
-  if (m->state == MessageState::kArriving) state = RequestState::kReceivingBlock;
-  if (m->state == MessageState::kDeferred) state = RequestState::kReceivingChannel;
+  if (found == MessageState::kArriving && !rest_wanted) state = RequestState::kReceivingBlock;
+  if (found == MessageState::kDeferred && !rest_wanted) state = RequestState::kReceivingChannel;
   start_request(r, RequestKind::kReceive, state, m->peer, memory, bytes, cookie);
   matched(r, m->key, m->peer, m->bytes);
-  switch (state) {
-    case RequestState::kReceivingTransfer:
+  r->fragment = m->fragment;
+  switch (found) {
+    case MessageState::kOffered: free_message(m); break;
+    case MessageState::kReady:  // a fragment
+      copy(memory, m->block.data, m->fragment);
       free_message(m);
-      accept_offer(r, sender);
       break;
-    case RequestState::kReceivingChannel:
+    case MessageState::kDeferred:
+      r->fragment_open = m->fragment != 0;
       m->request = r;
-      if (serve_deferred(peers_[m->peer])) break;
-      attend(peers_[r->peer], kAttentionDeferred);
+      if (!serve_deferred(peers_[peer])) attend(peers_[peer], kAttentionDeferred);
       break;
-    default: m->request = r;
+    default:
+      r->fragment_open = m->fragment != 0;
+      m->request = r;
   }
+  if (offer) accept_offer(r, sender);
   if (ack_owed) send_ack(peer, sender);
   return LITE_PENDING;
 }

@@ -1,4 +1,6 @@
 // Rendezvous: RTS, CTS when matched, data by transfer straight into the user's buffer. Works from the handler at both ends.
+// A fragment of the data goes with the RTS, on the channel as if it were an eager message of its own, and is charged as one: the CTS crosses it. On the stream it is before the
+// transfer, so a request with both ends with the transfer; only a loss, or a receive that has room for no more, makes the fragment's end the request's.
 #include <algorithm>
 #include <cerrno>
 
@@ -6,11 +8,12 @@
 
 namespace ch_lite {
 
-int Device::send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, Request** request) {
+int Device::send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, std::uint64_t fragment, void* cookie, Request** request) {
   Request* r = reserve_request();
   if (r == nullptr) return report(LITE_ERR_NOMEM, peer);
-  MessagePacket packet{{PacketType::kRts, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, r->pool_handle};
-  const int result = send_control(peer, &packet.header, sizeof packet);
+  RtsPacket packet{{{PacketType::kRts, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, r->pool_handle}, fragment};
+  MPID_ChannelId id = 0;
+  const int result = fragment == 0 ? send_control(peer, &packet.message.header, sizeof packet) : send_channel_behind(peer, &packet.message.header, sizeof packet, memory, fragment, &id);
   if (result < 0) {
     unreserve(r);
     peer_lost(peer, -result);
@@ -18,21 +21,62 @@ int Device::send_rendezvous(const Memory& memory, std::uint64_t bytes, int peer,
   }
   r->key = key;
   start_request(r, RequestKind::kSend, RequestState::kAwaitingCts, peer, memory, bytes, cookie);
+  r->fragment = fragment;
   MPID_ChannelPrefer(peer);
   *request = r;
+  if (id != 0) {
+    r->fragment_open = true;
+    MPID_OnComplete(id, on_fragment_sent, r);
+  }
   return LITE_PENDING;
 }
 
+void Device::on_fragment_sent(void* arg, std::int64_t result) {
+  auto* r = static_cast<Request*>(arg);
+  r->fragment_open = false;
+  // The CTS, or the transfer, or the loss of the peer ends it; or else they have been here, and there was nothing left to do.
+  if (r->state != RequestState::kSending || r->channel != 0) return;
+  const bool lost = result < 0 || r->device->peers_[r->peer].lost != 0;
+  r->device->complete(r, lost ? LITE_ERR_PEER_LOST : LITE_OK);
+}
+
 void Device::handle_rts(const Packet& packet, int from) {
-  if (Request* r = match(packet.key)) {
-    matched(r, packet.key, from, packet.bytes);
-    r->to(RequestState::kReceivingTransfer);
-    return accept_offer(r, packet.sender);
+  Peer& p = peers_[from];
+  // An RTS without data is not charged: the node costs less than the request that the sender keeps for it.
+  const std::uint64_t charge = packet.fragment != 0 ? message_charge(packet.fragment) : 0;
+  if (charge != 0 && !p.credits[kPointToPoint].accept(charge))
+    return protocol_error(from, "more data than it has credit for (is LITE_CREDITS the same on every rank?)");
+  Request* r = match(packet.key);
+  if (r == nullptr) {
+    Message* m = new_message(from, packet, charge == 0 ? MessageState::kOffered : MessageState::kDeferred, kPointToPoint, charge);
+    count_unexpected(packet.bytes);
+    matcher_.add_unexpected(m);
+    if (charge != 0) arrive_by_channel(m);
+    return;
   }
-  // Not charged: the node costs less than the request that the sender keeps for it.
-  Message* m = new_message(from, packet, MessageState::kOffered, kPointToPoint, 0);
-  count_unexpected(packet.bytes);
-  matcher_.add_unexpected(m);
+  matched(r, packet.key, from, packet.bytes);
+  r->fragment = packet.fragment;
+  r->to(wants_rest(*r) ? RequestState::kReceivingTransfer : RequestState::kReceivingChannel);
+  if (charge == 0) return accept_offer(r, packet.sender);
+  // Nothing of r is looked at behind the answer: a peer lost by that has completed it.
+  r->fragment_open = true;
+  if (p.deferred_head == nullptr && post_channel_receive(r)) {
+    release_credit(from, kPointToPoint, charge);
+  } else {
+    Message* m = new_message(from, packet, MessageState::kDeferred, kPointToPoint, charge);
+    m->request = r;
+    defer(m);
+  }
+  accept_offer(r, packet.sender);
+}
+
+// The fragment of r is here, or never will be.
+void Device::end_fragment(Request* r, bool arrived) {
+  r->fragment_open = false;
+  if (r->state == RequestState::kReceivingTransfer) return;  // whose end is r's, well or badly
+  if (arrived && !wants_rest(*r)) return finish_receive(r);
+  r->status.bytes = 0;
+  complete(r, LITE_ERR_PEER_LOST);
 }
 
 int Device::send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted) {
@@ -46,24 +90,26 @@ int Device::send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, s
   return result;
 }
 
-// The receive r (kReceivingTransfer, matched) answers the RTS of `sender`. Only what fits is moved; for nothing there is no transfer.
+// The receive r (matched; kReceivingTransfer if it wants the rest) answers the RTS of `sender`. Only what fits is moved; for nothing there is no transfer.
 void Device::accept_offer(Request* r, std::uint64_t sender) {
-  r->accepted = r->status.bytes;
+  const std::uint64_t accepted = std::min(r->incoming, r->bytes);  // not the status: that of a lost one may say 0
   const int peer = r->peer;
-  if (r->accepted == 0) {
-    if (send_cts(peer, sender, 0, 0) < 0) return complete(r, LITE_ERR_PEER_LOST);
+  if (accepted <= r->fragment) {
+    const bool all = r->fragment == 0;
+    const int result = send_cts(peer, sender, 0, accepted);
+    if (!all) return;  // the fragment's end is r's
+    if (result < 0) return complete(r, LITE_ERR_PEER_LOST);
     return finish_receive(r);
   }
-  int result = MPID_CreateRecvTransfer(r->memory.buffer, r->accepted, peer, &r->transfer);
+  r->accepted = accepted;
+  int result = MPID_CreateRecvTransfer(r->memory.buffer, accepted, peer, &r->transfer);
   if (result >= 0) {
-    result = r->memory.pieces == nullptr ? MPID_StartNBRecvTransfer(r->memory.buffer, r->accepted, peer, r->transfer, &r->channel)
-                                         : MPID_StartNBRecvTransferV(r->memory.pieces, r->accepted, peer, r->transfer, &r->channel);
+    result = MPID_StartNBRecvTransferRest(r->memory.buffer, r->memory.pieces, r->fragment, accepted, peer, r->transfer, &r->channel);
     if (result < 0) MPID_CancelRecvTransfer(r->transfer, 0);
   }
   if (result < 0) {
-    r->status.bytes = 0;
     peer_lost(peer, -result);
-    return complete(r, LITE_ERR_PEER_LOST);
+    return fail_transfer(r);
   }
   // Before the CTS, so that a peer lost while it is sent completes r by the callback.
   MPID_OnComplete(r->channel, on_transfer_received, r);
@@ -73,13 +119,19 @@ void Device::accept_offer(Request* r, std::uint64_t sender) {
 
 void Device::on_transfer_received(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
-  if (result >= 0 && static_cast<std::uint64_t>(result) != r->accepted) {
-    r->device->protocol_error(r->peer, "a transfer that is not as long as was accepted");
-    result = -EPROTO;
-  }
-  if (result >= 0) return r->device->finish_receive(r);
+  const bool good = result >= 0 && static_cast<std::uint64_t>(result) == r->accepted && !r->fragment_open;
+  if (good) return r->device->finish_receive(r);
+  Device& device = *r->device;
+  const int peer = r->peer;
+  device.fail_transfer(r);
+  if (result >= 0) device.protocol_error(peer, "a transfer that is not as long as was accepted, or before what goes ahead of it");
+}
+
+// There will be no transfer for r any more.
+void Device::fail_transfer(Request* r) {
   r->status.bytes = 0;
-  r->device->complete(r, LITE_ERR_PEER_LOST);
+  if (r->fragment_open) return r->to(RequestState::kReceivingChannel);  // the fragment's end completes it
+  complete(r, LITE_ERR_PEER_LOST);
 }
 
 // Of point to point, active messages and puts.
@@ -87,14 +139,17 @@ void Device::handle_cts(const Packet& packet, int from) {
   Request* r = echoed(packet.sender, from);
   if (r == nullptr) return;
   const bool put = r->kind == RequestKind::kPut;
-  if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes || (put && packet.bytes != r->bytes))
+  const bool rest = packet.bytes > r->fragment;
+  if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes || (put && packet.bytes != r->bytes) || rest != (packet.transfer != 0))
     return protocol_error(from, "a CTS that does not fit its RTS");
   r->accepted = packet.bytes;
+  if (!rest && r->fragment_open) {
+    r->channel = 0;
+    return r->to(RequestState::kSending);  // on_fragment_sent completes it
+  }
   MPID_ChannelId id = 0;
   int result = 0;
-  if (packet.bytes != 0)
-    result = r->memory.pieces == nullptr ? MPID_StartNBSendTransfer(r->memory.buffer, packet.bytes, from, packet.transfer, &id)
-                                         : MPID_StartNBSendTransferV(r->memory.pieces, packet.bytes, from, packet.transfer, &id);
+  if (rest) result = MPID_StartNBSendTransferRest(r->memory.buffer, r->memory.pieces, r->fragment, packet.bytes, from, packet.transfer, &id);
   if (result < 0) {
     peer_lost(from, -result);
     return complete(r, LITE_ERR_PEER_LOST);

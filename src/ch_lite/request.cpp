@@ -17,7 +17,7 @@ constexpr std::uint16_t kRequestNext[kRequestStates] = {
     /* kPosted */ set(R::kReceivingChannel, R::kReceivingTransfer, R::kComplete, R::kFree),
     /* kReceivingChannel */ set(R::kComplete),
     /* kReceivingBlock */ set(R::kComplete),
-    /* kReceivingTransfer */ set(R::kComplete),
+    /* kReceivingTransfer */ set(R::kReceivingChannel, R::kComplete),
     /* kAwaitingCts */ set(R::kSending, R::kSendingAwaitingAck, R::kComplete),
     /* kSending */ set(R::kComplete),
     /* kSendingAwaitingAck */ set(R::kSending, R::kAwaitingAck, R::kComplete),

@@ -22,9 +22,9 @@ enum class RequestState : std::uint8_t {
   kPosted,              // in the matcher, on the list of its peer or of any source
   kReceivingChannel,    // matched an eager message: its channel receive is posted into the user's buffer, or waits its turn (deferred)
   kReceivingBlock,      // matched an eager message whose data is still arriving in a block
-  kReceivingTransfer,   // matched an RTS: CTS sent, the transfer goes into the user's buffer
+  kReceivingTransfer,   // matched an RTS: CTS sent, the transfer goes into the user's buffer; before that, its fragment (fragment_open)
   // sends
-  kAwaitingCts,         // RTS sent
+  kAwaitingCts,         // RTS sent; its fragment perhaps not yet (fragment_open)
   kSending,             // the channel reads from the user's buffer
   kSendingAwaitingAck,  // the same, synchronous, not matched yet
   kAwaitingAck,         // synchronous: the buffer is free, not matched yet
@@ -78,7 +78,9 @@ struct lite_request : ch_lite::PostedNode {
   mplite::Memory memory{};      // the user's buffer or pieces; a send only reads it; null: a put that left whole with the call
   std::uint64_t bytes = 0;      // length of the send; room of the receive
   std::uint64_t incoming = 0;   // receive: full length of the matched message
-  std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved
+  std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved,
+  std::uint64_t fragment = 0;   // of which so many go with the RTS
+  bool fragment_open = false;   // and have not all left, or come
   MPID_TransferId transfer = 0;  // kReceivingTransfer
   MPID_ChannelId channel = 0;
   void* cookie = nullptr;
@@ -115,6 +117,7 @@ struct lite_message : ch_lite::UnexpectedNode {
   bool detached = false;     // by improbe
   int peer = -1;
   std::uint64_t bytes = 0;   // of data, full length
+  std::uint64_t fragment = 0;  // of an RTS: so many of them come by the channel, as if it were an eager message, and the rest waits at the sender
   std::uint64_t sender = 0;  // the sender's request handle
   std::uint64_t charge = 0;  // credit to give back with the message
   ch_lite::Block block{};
@@ -126,6 +129,10 @@ struct lite_message : ch_lite::UnexpectedNode {
   lite_message* am_next = nullptr;
   std::uint32_t am_handler = 0;
   std::uint32_t am_header_bytes = 0;
+
+  // All of the fragment is here, the rest is at the sender.
+  bool is_offered_rest() const MPLITE_SIGNAL_SAFE { return fragment != 0 && state == ch_lite::MessageState::kReady; }
+  std::uint64_t by_channel() const MPLITE_SIGNAL_SAFE { return fragment != 0 ? fragment : bytes; }
 
   void to(ch_lite::MessageState next) MPLITE_SIGNAL_SAFE {
     CHLITE_CHECK(ch_lite::legal(state, next));

@@ -25,7 +25,7 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
   } else {
     ++c.rndv_msgs;
     c.rndv_bytes += bytes;
-    result = send_rendezvous(memory, bytes, peer, key, cookie, request);
+    result = send_rendezvous(memory, bytes, peer, key, choice.fragment, cookie, request);
   }
   if (result >= 0 && choice.charge != 0) CHLITE_CHECK(p.credits[kPointToPoint].spend(choice.charge));
   return result;

@@ -41,6 +41,10 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   int rc = 0;
   if (options.kind == ControllerKind::kSigio) rc = start_signal(error, error_size);
   if (options.kind == ControllerKind::kThread) rc = start_thread(error, error_size);
+  if (options.kind == ControllerKind::kSync) {  // nobody is ever told
+    Hold hold(engine.gate());
+    engine.set_signals(false);
+  }
   grace_.set_on(options.grace);
   running_ = rc == 0;
   if (running_) fork_shield_raise(engine, in_child, this);

@@ -412,7 +412,11 @@ void Engine::drop(Connection& c) {
   if (c.state == ConnectionState::kFree) return;
   if (c.state != ConnectionState::kUp) young_remove(c);
   if (c.in_ready_list) ready_remove(c);
-  if (hot_ == &c) hot_ = nullptr;
+  if (hot_ == &c) {
+    hot_ = nullptr;
+    hot_reads_ = 0;
+  }
+  if (raised_ == &c) raised_ = nullptr;
   if (settling_ == &c) settling_ = nullptr;
   c.begin = c.end;
   put_staging_away(c);
@@ -578,6 +582,7 @@ int Engine::poll() {
   if (!outstanding_ && queued_sends_ == 0 && young_count_ == 0 && wanting_ == 0 && tick_ % kIdleStride != 0) return 0;
   ++depth_;
   if (hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
+  if (!signals_ && raised_ == nullptr && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after) raise_mark();
   --depth_;
   bury();
   if (hot_ == nullptr || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += poll_all();
@@ -587,6 +592,7 @@ int Engine::poll() {
 int Engine::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
   flush_gathered();
+  if (raised_ != nullptr) lower_mark();
   ++counters_.sleeps;
   gate_.leave();
   const int n = net_.wait(events, kEventsMax, timeout_ns);
@@ -602,7 +608,7 @@ int Engine::wait(std::int64_t timeout_ns) {
 
 void Engine::prefer(int peer) {
   Connection* c = peers_[peer].connection;
-  if (c != nullptr && c->state == ConnectionState::kUp) hot_ = c;
+  if (c != nullptr && c->state == ConnectionState::kUp) make_hot(*c);
 }
 
 void Engine::drive_by_signals(int fd) {
@@ -629,6 +635,7 @@ void Engine::set_signal_driven(int tid, int signo) {
 void Engine::set_signals(bool on) {
   if (signals_ == on) return;
   signals_ = on;
+  if (on && raised_ != nullptr) lower_mark();
   if (signal_tid_ == 0) return;
   ++counters_.other_calls;
   if (options_.listener >= 0) net_.set_signals(options_.listener, on);

@@ -108,15 +108,31 @@ void Engine::parse(Connection& c) {
 // While nobody waits, the rest of a long frame may be announced by few signals. Never more than the frame still owes: for less than the mark no
 // signal and no event would come.
 void Engine::set_low_water(Connection& c, bool drained) {
-  if (c.state != ConnectionState::kUp) return;
+  if (c.state != ConnectionState::kUp || raised_ == &c) return;
   const std::uint64_t owed = c.in_frame ? c.owed : 0;
   std::uint64_t mark = static_cast<std::uint64_t>(c.low_water);
   if (drained && patient_ && owed >= kBulkBytes) mark = options_.low_water_bytes;
   mark = std::max<std::uint64_t>(std::min(mark, owed), 1);
-  if (mark == static_cast<std::uint64_t>(c.low_water)) return;
-  c.low_water = static_cast<int>(mark);
-  net_.set_receive_low_water(c.fd, c.low_water);
+  if (mark != static_cast<std::uint64_t>(c.low_water)) apply_low_water(c, static_cast<int>(mark));
+}
+
+void Engine::apply_low_water(Connection& c, int bytes) {
+  c.low_water = bytes;
+  net_.set_receive_low_water(c.fd, bytes);
   ++counters_.other_calls;
+}
+
+void Engine::raise_mark() {
+  raised_ = hot_;
+  apply_low_water(*raised_, kRaisedBytes);
+}
+
+// What is there already is announced by this.
+void Engine::lower_mark() {
+  Connection* c = raised_;
+  raised_ = nullptr;
+  hot_reads_ = 0;
+  if (c->state == ConnectionState::kUp) apply_low_water(*c, 1);
 }
 
 bool Engine::have_staging(Connection& c) {
@@ -192,7 +208,8 @@ bool Engine::pump(Connection& c) {
       break;
     }
     any = true;
-    hot_ = &c;
+    make_hot(c);
+    if (hot_reads_ < options_.raise_after) ++hot_reads_;
     const auto got = static_cast<std::uint64_t>(n);
     counters_.bytes_in += got;
     if (budget_ != kNoBudget) budget_ -= std::min(budget_, got);

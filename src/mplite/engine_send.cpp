@@ -377,7 +377,7 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   return 0;
 }
 
-int Engine::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& out) {
+int Engine::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& out, std::uint64_t from) {
   out = nullptr;
   if (const int rc = ensure_connection(peer); rc < 0) return rc;
   if (sends_.free_count() == 0 && (async_ || !sends_.reserve(64))) return -ENOBUFS;
@@ -385,7 +385,9 @@ int Engine::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data,
   op->data = data.buffer;
   op->pieces = data.pieces;
   op->uncommitted.piece = data.pieces;
+  if (from > 0 && data.pieces != nullptr) op->uncommitted.skip(from);
   op->total = bytes;
+  op->committed = op->written = from;
   op->id = id;
   op->kind = kind;
   op->peer = peer;

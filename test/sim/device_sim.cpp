@@ -287,6 +287,12 @@ void Sim::boot(Rank& r) {
   static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
   o.frame_bytes = frames[random.below(4)];
   o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
+  o.frame_tries = static_cast<int>(random.below(3));
+  if (random.chance(512)) {
+    o.split_min = 100;
+    o.split_end = random.between(100, 20'000);
+  }
+  if (random.chance(512)) o.raise_after = static_cast<int>(random.between(1, 4));
   r.engine = std::make_unique<Engine>(world->net(r.id), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
   r.channel = std::make_unique<ChannelState>(*r.engine);
@@ -322,6 +328,7 @@ void Sim::boot(Rank& r) {
       &r);
   r.engine->set_signal_driven(1, 29);
   r.armed = random.chance(800) || g_profile == Profile::kHandlerOnly;
+  if (!r.armed) r.engine->set_signals(false);
 }
 
 void Sim::run_handler(Rank& r) {

@@ -236,6 +236,12 @@ void Sim::boot(Rank& r) {
   if (o.frame_bytes < 100 && length_max > 3'000) o.frame_bytes = 100;
   o.send_copy_max = random.chance(512) ? 20'000 : 64u << 20;
   o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
+  o.frame_tries = static_cast<int>(random.below(3));
+  if (random.chance(512)) {
+    o.split_min = 100;
+    o.split_end = random.between(100, 20'000);
+  }
+  if (random.chance(512)) o.raise_after = static_cast<int>(random.between(1, 4));
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;
@@ -263,6 +269,7 @@ void Sim::boot(Rank& r) {
   r.engine->set_signal_driven(1, 29);
   MPID_ChannelSetOutstanding(random.chance(800));
   r.armed = random.chance(700) || g_profile == Profile::kHandlerOnly;
+  if (!r.armed) r.engine->set_signals(false);
 }
 
 // ---- the handler, as controller.cpp runs it ----

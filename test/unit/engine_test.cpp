@@ -1179,6 +1179,79 @@ START_TEST(long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer) {
 }
 END_TEST
 
+// Raised only where nobody sleeps or is told by a signal, and lowered, which announces what is there, before anybody does.
+START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time) {
+  const auto raised = [](SimRanks& r) { return r.world.low_water(0) > 1; };
+  const auto exchange = [&](SimRanks& r, int from, int times) {
+    for (int i = 0; i < times; ++i) {
+      say(r.engine(from), 0, bytes_of(40, i));
+      ck_assert(r.until([&] {
+        Hold hold(r.engine(0).gate());
+        r.engine(0).poll();
+        return r.engine(0).control_ready();
+      }));
+      ck_assert(hear(r, 0, from).size() == 40);
+    }
+    Hold hold(r.engine(0).gate());
+    r.engine(0).poll();
+  };
+  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.raise_after = 4; });
+  r.connect(1, 0);
+  r.connect(2, 0);
+  Engine& e = r.engine(0);
+  exchange(r, 1, 20);
+  ck_assert(!raised(r));  // signals are on
+  e.set_signals(false);
+  exchange(r, 1, 3);
+  exchange(r, 2, 3);
+  ck_assert(!raised(r));  // never so many from one
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  exchange(r, 1, 20);  // what is below the mark is found
+  ck_assert(raised(r));
+  exchange(r, 2, 1);   // another one is looked at first from now on
+  ck_assert(!raised(r));
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  {
+    Hold hold(e.gate());
+    e.prefer(2);
+  }
+  ck_assert(!raised(r));
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  {
+    Hold hold(e.gate());
+    e.wait(1'000);  // sleeps
+  }
+  ck_assert(!raised(r));
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  say(r.engine(1), 0, bytes_of(40, 1));
+  r.world.skip(1'000'000);
+  e.set_signals(true);
+  ck_assert(!raised(r));
+  {
+    InHandler handler(e);
+    e.poll_all();
+  }
+  ck_assert(e.control_ready());
+  ck_assert(hear(r, 0, 1).size() == 40);
+  e.set_signals(false);
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  e.set_exhaustive(true);
+  ck_assert(!raised(r));
+  e.set_exhaustive(false);
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
+  r.world.cut(0, 1);
+  r.turn(5);
+  exchange(r, 2, 6);  // the lost one is not looked back at
+  ck_assert(raised(r));
+}
+END_TEST
+
 START_TEST(write_of_middling_size_is_made_in_two_halves) {
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
     o.split_min = 1'000;
@@ -1301,7 +1374,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

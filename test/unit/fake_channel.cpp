@@ -44,6 +44,7 @@ void drain_bulk(Rank& r, int dest) {
     const Op& op = r.ops.at(id);
     Frame frame{op.kind, op.transfer, std::vector<std::uint8_t>(op.size), 0};
     copy(frame.data.data(), op.memory, op.size);
+    std::fill_n(frame.data.begin(), op.from, std::uint8_t{0xcc});  // not on the wire
     g_world->wire[{g_world->current, dest}].push_back(std::move(frame));
     finish(r, id, 0);
   }
@@ -76,7 +77,14 @@ bool deliver(Rank& r, int from, Frame& frame) {
   const auto at = r.ops.find(frame.op);
   if (at != r.ops.end()) {
     const std::size_t n = std::min<std::size_t>(at->second.size, frame.data.size());
-    copy(at->second.memory, frame.data.data(), n);
+    const std::size_t done = std::min<std::size_t>(at->second.from, n);
+    if (at->second.memory.pieces == nullptr) {
+      if (n > done) std::memcpy(at->second.memory.buffer + done, frame.data.data() + done, n - done);
+    } else {
+      mplite::PieceCursor pieces{at->second.memory.pieces};
+      pieces.skip(done);
+      pieces.scatter(frame.data.data() + done, n - done);
+    }
   }
   const MPID_ChannelId op = frame.op;
   const auto length = static_cast<std::int64_t>(frame.data.size());
@@ -113,12 +121,13 @@ MPID_ChannelId make(Kind kind, bool receive, int peer, const mplite::Memory& mem
   return id;
 }
 
-int start_send(Kind kind, const mplite::Memory& memory, std::size_t size, int dest, std::uint64_t transfer, MPID_ChannelId* out) {
+int start_send(Kind kind, const mplite::Memory& memory, std::size_t size, int dest, std::uint64_t transfer, MPID_ChannelId* out, std::size_t from = 0) {
   Rank& r = me();
   *out = 0;
   if (r.error.count(dest) != 0) return -r.error[dest];
   const MPID_ChannelId id = make(kind, false, dest, memory, size);
   r.ops[id].transfer = transfer;
+  r.ops[id].from = from;
   r.bulk_out[dest].push_back(id);
   if (r.holds == 0) drain_bulk(r, dest);
   const auto at = r.ops.find(id);
@@ -314,6 +323,19 @@ int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partn
 
 int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
   return start_send(Kind::kTransfer, buf, size, partner, id, sid);
+}
+
+int MPID_StartNBSendTransferRest(const void* buf, const struct iovec* pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+  return start_send(Kind::kTransfer, pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf), size, partner, id, sid, from);
+}
+
+int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t from, size_t size, int, MPID_TransferId id, MPID_ChannelId* rid) {
+  Op& op = me().ops.at(id);
+  op.memory = pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf);
+  op.size = size;
+  op.from = from;
+  *rid = id;
+  return 0;
 }
 
 void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) { me().ops.erase(id); }

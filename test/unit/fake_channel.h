@@ -34,6 +34,7 @@ struct Op {
   mplite::Memory memory;
   std::uint64_t size;
   std::uint64_t transfer = 0;  // a send's
+  std::uint64_t from = 0;      // of a transfer: what is before this goes another way
   bool done = false;
   std::int64_t result = 0;
   void (*on_complete)(void*, std::int64_t) = nullptr;

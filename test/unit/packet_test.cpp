@@ -43,10 +43,13 @@ START_TEST(every_packet_type_comes_back_as_sent) {
   ck_assert(accepted(bytes_of(message(PacketType::kShort, 0, 0))));
   ck_assert(accepted(bytes_of(message(PacketType::kEager, 1 << 20, 0))));
   ck_assert(accepted(bytes_of(message(PacketType::kEager, 0, 0))));
-  ck_assert(accepted(bytes_of(message(PacketType::kRts, std::uint64_t{1} << 40, 1))));
+  p = decode(bytes_of(RtsPacket{message(PacketType::kRts, std::uint64_t{1} << 40, 1), 77}));
+  ck_assert(p && p->sender == 1 && p->bytes == std::uint64_t{1} << 40 && p->fragment == 77);
+  ck_assert(accepted(bytes_of(RtsPacket{message(PacketType::kRts, 0, 1), 0})));
   p = decode(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 8, 7}));
   ck_assert(p && p->sender == 9 && p->transfer == 8 && p->bytes == 7);
   ck_assert(accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 0, 0})));
+  ck_assert(accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 0, 7})));  // all that was accepted came with the RTS
   ck_assert(accepted(bytes_of(AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 9})));
   ck_assert(accepted(bytes_of(PacketHeader{PacketType::kCredit, 0, 0, 1, 2})));
   bytes = bytes_of(active(PacketType::kAmShort, 10, 20, 0), 30);
@@ -107,10 +110,12 @@ START_TEST(nonsense_is_refused) {
   ck_assert(!accepted(bytes_of(active(PacketType::kAmEager, 10, 0, 0), 10)));
   ck_assert(!accepted(bytes_of(message(PacketType::kShort, kShortBytesMax + 1, 0), kShortBytesMax + 1)));
   // missing ids
-  ck_assert(!accepted(bytes_of(message(PacketType::kRts, 100, 0))));
+  ck_assert(!accepted(bytes_of(RtsPacket{message(PacketType::kRts, 100, 0), 0})));
   ck_assert(!accepted(bytes_of(message(PacketType::kShort, 0, 0, kPacketSync))));
   ck_assert(!accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 0, 8, 7})));
-  ck_assert(!accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 0, 7})));
+  // a fragment that is all, or more
+  ck_assert(!accepted(bytes_of(RtsPacket{message(PacketType::kRts, 100, 1), 100})));
+  ck_assert(!accepted(bytes_of(RtsPacket{message(PacketType::kRts, 100, 1), 101})));
   ck_assert(!accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 8, 0})));
   ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 0})));
   ck_assert(!accepted(bytes_of(active(PacketType::kAmRts, 0, 20, 0))));
@@ -131,7 +136,7 @@ END_TEST
 
 START_TEST(packet_cut_anywhere_is_refused) {
   const std::vector<std::vector<std::uint8_t>> whole = {
-      bytes_of(message(PacketType::kShort, 20, 0), 20), bytes_of(message(PacketType::kRts, 20, 1)),
+      bytes_of(message(PacketType::kShort, 20, 0), 20), bytes_of(RtsPacket{message(PacketType::kRts, 20, 1), 5}),
       bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 8, 7}), bytes_of(AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 9}),
       bytes_of(active(PacketType::kAmShort, 10, 20, 0), 30)};
   for (const auto& bytes : whole) {

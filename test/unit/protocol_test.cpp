@@ -52,8 +52,22 @@ START_TEST(size_and_credit_choose_the_protocol) {
     ck_assert_msg(got.protocol == row.protocol && got.out_of_credit == row.out_of_credit, "%llu bytes, short %llu, eager %llu, credit %llu",
                   static_cast<unsigned long long>(row.bytes), static_cast<unsigned long long>(row.cutoffs.short_max),
                   static_cast<unsigned long long>(row.cutoffs.eager_max), static_cast<unsigned long long>(row.credit));
-    ck_assert_uint_eq(got.charge, got.protocol == Protocol::kRendezvous ? 0 : message_charge(row.bytes));
+    const std::uint64_t unasked = got.protocol == Protocol::kRendezvous ? got.fragment : row.bytes;
+    ck_assert_uint_eq(got.charge, got.protocol == Protocol::kRendezvous && unasked == 0 ? 0 : message_charge(unasked));
   }
+}
+END_TEST
+
+START_TEST(rendezvous_takes_along_what_may_go_unasked) {
+  constexpr std::uint64_t kBytes = 1u << 20;
+  const auto fragment = [](std::uint64_t eager_max, std::uint64_t credit) { return choose_protocol(kBytes, {1024, eager_max}, credit).fragment; };
+  ck_assert_uint_eq(fragment(65'536, kPlenty), 65'536);
+  ck_assert_uint_eq(fragment(kFragmentMax, kPlenty), kFragmentMax);
+  ck_assert_uint_eq(fragment(kBytes - 1, kPlenty), kFragmentMax);
+  ck_assert_uint_eq(fragment(0, kPlenty), 0);  // eager is off: nothing goes unasked
+  ck_assert_uint_eq(fragment(65'536, message_charge(65'536)), 65'536);
+  ck_assert_uint_eq(fragment(65'536, message_charge(65'536) - 1), 0);
+  ck_assert_uint_eq(choose_protocol(kBytes, {1024, kBytes}, 0).fragment, 0);  // by rendezvous for want of credit
 }
 END_TEST
 
@@ -89,7 +103,7 @@ END_TEST
 
 int main() {
   return run_tests("protocol",
-                   {size_and_credit_choose_the_protocol,
+                   {size_and_credit_choose_the_protocol, rendezvous_takes_along_what_may_go_unasked,
                     active_message_without_data_is_short_or_waits_whatever_the_cutoffs,
                     active_message_with_data_falls_back_to_an_offer_then_waits,
                     half_of_the_smallest_window_admits_any_active_message});
