@@ -132,7 +132,7 @@ class Controller {
   // sigio
   int owner_tid_ = 0;
   // O_ASYNC costs the kernel a tenth of a microsecond and more per packet, delivered or not: off while nothing was armed in this many waits.
-  static constexpr unsigned kColdAfterWaits = 64;
+  static constexpr unsigned kColdAfterWaits = 8;
   unsigned unarmed_waits_ = 0;
   unsigned foreign_waits_ = 0;
   sigset_t set_ = {};
