@@ -417,10 +417,7 @@ void Device::fail_request(Request* r, int lost) {
       // Only after a protocol error: a peer that the channel lost has completed this by its callback.
       MPID_CancelRecvTransfer(r->transfer, r->channel);
       return fail_transfer(r);
-    case RequestState::kAwaitingCts:
-      if (!r->fragment_open) break;
-      r->channel = 0;
-      return r->to(RequestState::kSending);  // the same
+    case RequestState::kAwaitingCts:  // the channel has completed its fragment before it told of the loss
     case RequestState::kAwaitingAnswer:
     case RequestState::kAwaitingAck: break;
     default: return;  // the channel, a deferred message or the lane has it and completes it

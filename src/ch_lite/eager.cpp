@@ -98,9 +98,8 @@ void Device::defer(Message* m) {
 // False: not now. A lost peer counts as posted: the request has failed.
 bool Device::post_channel_receive(Request* r) {
   MPID_ChannelId id = 0;
-  const std::uint64_t room = r->fragment_open ? std::min(r->fragment, r->bytes) : r->status.bytes;
-  const int result = r->memory.pieces == nullptr ? MPID_IRecvFromChannel(r->memory.buffer, room, r->peer, &id)
-                                                 : MPID_IRecvFromChannelV(r->memory.pieces, room, r->peer, &id);
+  const int result = r->memory.pieces == nullptr ? MPID_IRecvFromChannel(r->memory.buffer, r->status.bytes, r->peer, &id)
+                                                 : MPID_IRecvFromChannelV(r->memory.pieces, r->status.bytes, r->peer, &id);
   if (result == -ENOBUFS) return false;
   if (result < 0) {
     end_channel_receive(r, false);

@@ -74,7 +74,7 @@ void Device::handle_rts(const Packet& packet, int from) {
 void Device::end_fragment(Request* r, bool arrived) {
   r->fragment_open = false;
   if (r->state == RequestState::kReceivingTransfer) return;  // whose end is r's, well or badly
-  if (arrived && !wants_rest(*r)) return finish_receive(r);
+  if (arrived) return finish_receive(r);
   r->status.bytes = 0;
   complete(r, LITE_ERR_PEER_LOST);
 }

@@ -894,6 +894,31 @@ START_TEST(message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_in
 }
 END_TEST
 
+START_TEST(offer_whose_fragment_is_here_is_lost_with_its_peer) {
+  auto w = make_world(2, usual());
+  std::vector<std::uint8_t> huge(kEager + 1), into(kEager + 1);
+  lite_request* r;
+  lite_status status;
+  lite_message* detached;
+  const lite_envelope offer = {5, 1, 3}, offer_detached = {5, 1, 5};
+  w->as(1);
+  for (const lite_envelope* e : {&offer, &offer_detached}) lite_isend(huge.data(), huge.size(), 0, e, 0, nullptr, &r);
+  w->settle();
+  ck_assert_uint_gt(device(*w, 0).blocks().bytes_in_use(), 0);
+  w->as(0);
+  ck_assert_int_eq(lite_improbe(1, &offer_detached, &status, &detached), 1);
+  ck_assert_uint_eq(status.bytes, huge.size());
+  w->lose(0, 1, ECONNRESET);
+  w->as(0);
+  lite_progress();
+  ck_assert_uint_eq(device(*w, 0).unexpected_count(), 0);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 1, &offer, nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_imrecv(detached, into.data(), into.size(), nullptr, &status, &r), LITE_ERR_PEER_LOST);
+  ck_assert_uint_eq(device(*w, 0).messages_used(), 0);
+  ck_assert_uint_eq(device(*w, 0).blocks().bytes_in_use(), 0);
+}
+END_TEST
+
 START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
   struct Case {
     const char* name;
@@ -904,7 +929,7 @@ START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
     return std::vector<std::uint8_t>(b, b + sizeof p);
   };
   using ch_lite::PacketType;
-  for (int variant = 0; variant < 9; ++variant) {
+  for (int variant = 0; variant < 12; ++variant) {
     auto w = make_world(3, usual());
     std::vector<std::uint8_t> big(kEager + 1);
     lite_request *send, *sync, *receive, *offered;
@@ -923,6 +948,9 @@ START_TEST(broken_packets_give_the_peer_up_and_fail_its_requests) {
         {"ack out of range", raw(ch_lite::AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 0x1ffffffffull})},
         {"credit that was never given", raw(ch_lite::PacketHeader{PacketType::kCredit, 0, 0, 1u << 30, 0})},
         {"CTS for more than was offered", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, offered->pool_handle, 5, big.size() + 1})},
+        {"CTS without a transfer for more than has come", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, offered->pool_handle, 0, big.size()})},
+        {"CTS with a transfer for no more than has come", raw(ch_lite::CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, offered->pool_handle, 5, kEager})},
+        {"a fragment beyond its credit", raw(ch_lite::RtsPacket{{{PacketType::kRts, 0, 0, 0, 0}, 5, 1, 7, 1u << 30, 1}, 1u << 29})},
         {"more than its credit", raw(ch_lite::MessagePacket{{PacketType::kEager, 0, 0, 0, 0}, 5, 1, 7, 1u << 30, 0})},
     };
     const Case& c = cases[variant];
@@ -1583,7 +1611,7 @@ int main() {
                     self_send_of_every_size_posted_and_unexpected, self_sends_without_receive_are_bounded_by_pinning,
                     lost_peer_fails_everything_on_it_and_nothing_else,
                     message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not,
-                    broken_packets_give_the_peer_up_and_fail_its_requests, bad_arguments_are_refused_by_name,
+                    offer_whose_fragment_is_here_is_lost_with_its_peer, broken_packets_give_the_peer_up_and_fail_its_requests, bad_arguments_are_refused_by_name,
                     outstanding_follows_pending_requests_by_its_edges,
                     active_messages_of_every_shape_arrive_whole_and_in_order,
                     active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order,
