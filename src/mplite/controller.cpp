@@ -210,6 +210,7 @@ void Controller::leave_library(int call) {
     engine_->set_exhaustive(true);
     options_.progress(options_.arg);
     engine_->set_exhaustive(false);
+    grace_.handled(engine_->net().now_ns() - left_ns);
     if (!outstanding_ && !always_) return;
   }
   armed_.store(1);
@@ -334,8 +335,10 @@ void Controller::on_signal(int, siginfo_t*, void*) {
     t_in_handler = true;
     if (self->engine_->gate().try_enter()) {
       trace(TraceEvent::kSignal, -1, 1);
+      const std::int64_t began_ns = self->engine_->net().now_ns();
       self->run_in_handler();
       self->engine_->gate().leave();
+      self->grace_.handled(self->engine_->net().now_ns() - began_ns);
     } else {
       ++counters.signals_turned_away;
     }

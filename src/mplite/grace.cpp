@@ -15,10 +15,12 @@ bool Grace::leave(int kind, std::int64_t now_ns) {
 void Grace::came_back(std::int64_t now_ns) {
   waiting_.store(false, std::memory_order_relaxed);
   if (left_ns_ == 0) return;
-  const bool soon = now_ns - left_ns_ < kSoonNs;
+  const std::int64_t away_ns = now_ns - left_ns_;
   left_ns_ = 0;
-  if (!soon) {
+  if (away_ns >= kBackstopMinNs) {
     lost_trust();
+  } else if (away_ns >= kSoonNs) {
+    quick_[kind_] /= 2;
   } else if (quick_[kind_] < kNeededMax + kRareAfter) {
     ++quick_[kind_];
   }

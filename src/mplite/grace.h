@@ -14,6 +14,7 @@ namespace mplite {
 // and a higher price of trust for that kind, unless such guesses are rare (a departure in hundreds: the operating system took the processor away, a burst ended).
 // Thread safety: the thread that leaves the library calls leave() and came_back(); the backstop (a signal handler in that thread, or the helper thread under the
 // progress gate, which the former then holds too) calls ran_out() and useless().
+// Not quite soon, but before the backstop would have armed, costs half of what was earned: once in a while the system takes the processor away for so long.
 class Grace {
  public:
   static constexpr int kKinds = 4;                       // of calls: LITE_CALL_*
@@ -31,6 +32,10 @@ class Grace {
   bool leave(int kind, std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
   // The first sign of the application since; idempotent.
   void came_back(std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
+  // Our signal handler, or the look on the way out, took so long just now: that was not the application's own doing.
+  void handled(std::int64_t ns) MPLITE_SIGNAL_SAFE {
+    if (left_ns_ != 0) left_ns_ += ns;
+  }
   bool waiting() const MPLITE_SIGNAL_SAFE { return waiting_.load(std::memory_order_relaxed); }
   // Backstop: how long the application has been away still has to grow before it may arm; <= 0: arm now.
   std::int64_t until_arm_ns(std::int64_t now_ns) const MPLITE_SIGNAL_SAFE { return left_ns_ + kBackstopMinNs - now_ns; }

@@ -31,6 +31,27 @@ START_TEST(first_departures_are_armed_until_the_application_has_proved_quick) {
 }
 END_TEST
 
+// Armed once, what comes is received in the gap between two calls, and makes that long; it would stay armed for ever.
+START_TEST(time_in_the_handler_is_not_the_applications_absence) {
+  Grace grace;
+  std::int64_t now = 1;
+  for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
+    ck_assert(grace.leave(kReceive, now));
+    now += 301 * kUs;
+    grace.handled(200 * kUs);
+    grace.handled(100 * kUs);
+    grace.came_back(now);
+    grace.handled(300 * kUs);  // in a call: nothing to do with any absence
+    now += kUs;
+  }
+  ck_assert(!grace.leave(kReceive, now));
+  now += 321 * kUs;
+  grace.handled(300 * kUs);
+  grace.came_back(now);  // this was too long by itself
+  ck_assert(grace.leave(kReceive, now));
+}
+END_TEST
+
 START_TEST(kinds_of_calls_are_trusted_apart) {
   Grace grace;
   std::int64_t now = 1;
@@ -51,8 +72,23 @@ START_TEST(one_long_absence_takes_the_trust_away) {
   Grace grace;
   std::int64_t now = 1;
   leave_and_return(grace, kSend, 50, kUs, &now);
-  ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kSoonNs, &now), 0);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kBackstopMinNs, &now), 0);
   ck_assert_int_eq(leave_and_return(grace, kSend, 50, kUs, &now), Grace::kQuickNeeded);
+}
+END_TEST
+
+START_TEST(absence_shorter_than_the_backstop_halves_what_was_earned) {
+  Grace grace;
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 50, kUs, &now);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kSoonNs, &now), 0);
+  ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kBackstopMinNs - 1, &now), 0);  // 25 are left, then 12
+  ck_assert_int_eq(leave_and_return(grace, kSend, 50, kUs, &now), Grace::kQuickNeeded - 12);
+  // Once in a hundred, for ever: it stays trusted.
+  for (int i = 0; i < 100; ++i) {
+    ck_assert_int_eq(leave_and_return(grace, kSend, 100, kUs, &now), 0);
+    ck_assert_int_eq(leave_and_return(grace, kSend, 1, 2 * Grace::kSoonNs, &now), 0);
+  }
 }
 END_TEST
 
@@ -82,7 +118,7 @@ START_TEST(wrong_guess_in_hundreds_costs_no_trust) {
     ck_assert_int_eq(leave_and_return(grace, kSend, static_cast<int>(Grace::kRareAfter), kUs, &now), 0);
   }
   // the second one of two in a row does
-  leave_and_return(grace, kSend, 2, Grace::kSoonNs, &now);
+  leave_and_return(grace, kSend, 2, Grace::kBackstopMinNs, &now);
   ck_assert_int_eq(leave_and_return(grace, kSend, 1000, kUs, &now), static_cast<int>(Grace::kQuickNeeded));
 }
 END_TEST
@@ -121,8 +157,8 @@ END_TEST
 }  // namespace
 
 int main() {
-  return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, kinds_of_calls_are_trusted_apart,
-                             one_long_absence_takes_the_trust_away, backstop_arms_and_makes_trust_dearer,
+  return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, time_in_the_handler_is_not_the_applications_absence, kinds_of_calls_are_trusted_apart,
+                             one_long_absence_takes_the_trust_away, absence_shorter_than_the_backstop_halves_what_was_earned, backstop_arms_and_makes_trust_dearer,
                              wrong_guess_in_hundreds_costs_no_trust, useless_backstop_comes_less_often_up_to_a_bound,
                              interrupted_sleep_ends_when_it_would_have_ended, switched_off_it_always_arms});
 }
