@@ -91,6 +91,7 @@ struct Connection {
   bool stalled = false;       // in handshake: a whole message is staged that cannot be acted upon yet (engine_foreign.cpp); nothing is read
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
+  bool answered = true;       // something has come since the last long write
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
   unsigned interest = 0;      // as registered
   int low_water = 1;

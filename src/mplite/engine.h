@@ -71,7 +71,8 @@ struct EngineOptions {
   // In the middle of a frame the next bytes are on their way: how often a poll in ordinary context tries the socket again at once (about 0.3 us each) before it looks
   // elsewhere. A receiver that is in recv when packets come takes TCP's work for them over from the sender's core, which bounds a fast link.
   int frame_tries = 0;
-  // A write in ordinary context of at least split_min and less than split_end bytes is made in two halves: the first is being received while the second is copied to the kernel. 0: none.
+  // A write in ordinary context of at least split_min and less than split_end bytes is made in two halves: the first is being received while the second is copied to the kernel. Not in a stream of
+  // them, where one write is received while the next one is copied: only if something has come from that peer since the last one. 0: none.
   std::uint64_t split_min = 0, split_end = 0;
   // After so many reads in a row from one connection that nobody watches but who polls it, its SO_RCVLOWAT is raised: TCP then acknowledges what comes at once, on the sender's core, and not in
   // the recv that takes it, and tells no epoll (0.1 us of a small message, 0.5 us of one of 4 to 16 KB). 0: never.

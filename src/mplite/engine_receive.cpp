@@ -209,6 +209,7 @@ bool Engine::pump(Connection& c) {
     }
     any = true;
     make_hot(c);
+    c.answered = true;
     if (hot_reads_ < options_.raise_after) ++hot_reads_;
     const auto got = static_cast<std::uint64_t>(n);
     counters_.bytes_in += got;

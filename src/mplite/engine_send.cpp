@@ -187,7 +187,6 @@ void Engine::flush(int peer) {
   c->flushing = true;
   ++depth_;  // c stays readable memory even if it is lost below
   if (gathered_peer_ == peer) commit_gathered(*c);
-  bool split = false;
   for (;;) {
     while (c->out_count < Connection::kOutFrames && commit_next(p, *c)) {
     }
@@ -223,10 +222,8 @@ void Engine::flush(int peer) {
       parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
       offered += listed;  // less than the rest only when the list is full, which ends the loop
     }
-    if (offered >= options_.split_min && offered < options_.split_end && !split && !patient_) {
-      split = true;
-      offered = shorten(parts, parts_count, offered / 2);
-    }
+    if (offered >= options_.split_min && offered < options_.split_end && c->answered && !patient_) offered = shorten(parts, parts_count, offered / 2);
+    if (offered >= options_.split_min / 2) c->answered = false;
     const std::int64_t n = net_.write(c->fd, parts, parts_count);
     ++counters_.writes;
     if (n < 0 && n != -EAGAIN) {

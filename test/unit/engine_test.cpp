@@ -1259,19 +1259,28 @@ START_TEST(write_of_middling_size_is_made_in_two_halves) {
     o.split_end = 5'000;
   });
   r.connect(0, 1);
-  const auto writes_of = [&](std::size_t size) {
+  const auto writes_of = [&](std::size_t size, bool answer = true) {
     Taker taker(r.engine(1), FrameKind::kTransfer, size);
     const auto data = bytes_of(size, 3);
     const std::uint64_t before = r.engine(0).counters().writes;
     send_off(r.engine(0), 1, FrameKind::kTransfer, 5, data);
     ck_assert(r.until([&] { return taker.ended == 1; }));
     ck_assert(taker.buffer == data);
-    return r.engine(0).counters().writes - before;
+    const std::uint64_t writes = r.engine(0).counters().writes - before;
+    if (answer) {
+      say(r.engine(1), 0, {1});
+      ck_assert(hear(r, 0, 1).size() == 1);
+    }
+    return writes;
   };
   ck_assert_uint_eq(writes_of(1'000 - kFrameHeaderBytes - 1), 1);
   ck_assert_uint_eq(writes_of(1'000 - kFrameHeaderBytes), 2);
   ck_assert_uint_eq(writes_of(5'000 - kFrameHeaderBytes - 1), 2);
   ck_assert_uint_eq(writes_of(5'000 - kFrameHeaderBytes), 1);
+  ck_assert_uint_eq(writes_of(3'000, false), 2);
+  ck_assert_uint_eq(writes_of(3'000, false), 1);  // a stream of them
+  ck_assert_uint_eq(writes_of(3'000), 1);
+  ck_assert_uint_eq(writes_of(3'000), 2);
   const auto data = bytes_of(3'000, 3);
   const std::uint64_t before = r.engine(0).counters().writes;
   SendOp* op = nullptr;
