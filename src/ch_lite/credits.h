@@ -27,6 +27,8 @@ class Credits {
 
   // As sender.
   std::uint64_t left() const MPLITE_SIGNAL_SAFE { return left_; }
+  // What is left above half of the window: for what need not go unasked, so that small messages always can.
+  std::uint64_t spare() const MPLITE_SIGNAL_SAFE { return left_ > window_ / 2 ? left_ - window_ / 2 : 0; }
   bool spend(std::uint64_t charge) MPLITE_SIGNAL_SAFE;
   bool refund(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;  // false: more than was ever spent (the peer is broken)
 

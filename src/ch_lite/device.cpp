@@ -333,6 +333,7 @@ Message* Device::new_message(int peer, const Packet& packet, MessageState state,
   m->peer = peer;
   m->bytes = packet.bytes;
   m->fragment = packet.fragment;
+  m->again = false;
   m->sender = packet.sender;
   m->charge = charge;
   m->am_handler = packet.handler;
@@ -417,7 +418,10 @@ void Device::fail_request(Request* r, int lost) {
       // Only after a protocol error: a peer that the channel lost has completed this by its callback.
       MPID_CancelRecvTransfer(r->transfer, r->channel);
       return fail_transfer(r);
-    case RequestState::kAwaitingCts:  // the channel has completed its fragment before it told of the loss
+    case RequestState::kAwaitingCts:
+      if (!r->fragment_open) break;  // as when the channel has told of the loss: it completed the fragment before
+      r->channel = 0;
+      return r->to(RequestState::kSending);  // the fragment's end completes it
     case RequestState::kAwaitingAnswer:
     case RequestState::kAwaitingAck: break;
     default: return;  // the channel, a deferred message or the lane has it and completes it

@@ -308,12 +308,13 @@ class Device {
   static void on_fragment_sent(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
   void handle_rts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void handle_cts(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
-  void accept_offer(Request* receive, std::uint64_t sender) MPLITE_SIGNAL_SAFE;
+  void accept_offer(Request* receive, std::uint64_t sender, bool again = false) MPLITE_SIGNAL_SAFE;
+  bool throw_fragment_away(Message* message) MPLITE_SIGNAL_SAFE;
   // Whether the receive, matched by an RTS, takes more than what comes with that. Not by its status: a loss has put 0 there.
   static bool wants_rest(const Request& r) MPLITE_SIGNAL_SAFE { return r.fragment == 0 || std::min(r.incoming, r.bytes) > r.fragment; }
   void end_fragment(Request* receive, bool arrived) MPLITE_SIGNAL_SAFE;
   void fail_transfer(Request* receive) MPLITE_SIGNAL_SAFE;
-  int send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted) MPLITE_SIGNAL_SAFE;
+  int send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted, bool again = false) MPLITE_SIGNAL_SAFE;
   static void on_transfer_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 
   // ---- active_message.cpp ----

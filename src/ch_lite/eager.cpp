@@ -115,7 +115,7 @@ bool Device::post_channel_block(Message* m) {
     if (!am_grow_block(m, false)) return false;
   } else if (m->block.data == nullptr) {
     m->block = obtain_block(m->by_channel());
-    if (m->block.data == nullptr) return false;
+    if (m->block.data == nullptr) return m->fragment != 0 && throw_fragment_away(m);
   }
   std::uint8_t* data = static_cast<std::uint8_t*>(m->block.data) + (m->active ? padded_header(m->am_header_bytes) : 0);
   MPID_ChannelId id = 0;

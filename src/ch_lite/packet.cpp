@@ -36,9 +36,10 @@ bool decode_message(std::span<const std::uint8_t> bytes, Packet& p) {
 bool decode_cts(std::span<const std::uint8_t> bytes, Packet& p) {
   CtsPacket c;
   if (bytes.size() != sizeof c || !read(bytes, c)) return false;
-  if (c.sender == 0 || (c.accepted == 0 && c.transfer != 0) || c.accepted > kMessageBytesMax) return false;
+  if (c.sender == 0 || (c.accepted == 0 && c.transfer != 0) || c.again > 1 || c.accepted > kMessageBytesMax) return false;
   p.sender = c.sender;
   p.transfer = c.transfer;
+  p.again = c.again != 0;
   p.bytes = c.accepted;
   return true;
 }

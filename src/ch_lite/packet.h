@@ -67,7 +67,7 @@ static_assert(sizeof(RtsPacket) == 48 && std::is_trivially_copyable_v<RtsPacket>
 
 struct CtsPacket {
   PacketHeader header;
-  std::uint32_t reserved;
+  std::uint32_t again;     // 1: the fragment, too
   std::uint64_t sender;
   std::uint64_t transfer;  // 0 when nothing is to follow: what was accepted has come with the RTS
   std::uint64_t accepted;  // at most what the RTS offered
@@ -112,6 +112,7 @@ inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come ba
 struct Packet {
   PacketType type;
   bool sync = false;
+  bool again = false;              // kCts
   std::uint32_t credit = 0;
   std::uint32_t am_credit = 0;
   MatchKey key{};                  // kShort, kEager, kRts

@@ -13,7 +13,7 @@ bool within(std::uint64_t bytes, std::uint64_t cutoff) { return cutoff != 0 && b
 
 }  // namespace
 
-Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) {
+Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left, std::uint64_t spare) {
   Protocol wanted = Protocol::kRendezvous;
   if (within(bytes, cutoffs.short_max) && bytes <= kShortBytesMax)
     wanted = Protocol::kShort;
@@ -22,7 +22,7 @@ Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_
   if (wanted == Protocol::kRendezvous) {
     const std::uint64_t fragment = std::min(cutoffs.eager_max, kFragmentMax);
     const std::uint64_t cost = message_charge(fragment);
-    if (fragment == 0 || fragment >= bytes || cost > credit_left) return {Protocol::kRendezvous, 0, false};
+    if (fragment == 0 || fragment >= bytes || cost > spare) return {Protocol::kRendezvous, 0, false};
     return {Protocol::kRendezvous, cost, false, fragment};
   }
   const std::uint64_t charge = message_charge(bytes);

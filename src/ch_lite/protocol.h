@@ -28,10 +28,11 @@ struct Choice {
 };
 
 // With the RTS goes so much of the data that the CTS is on its way back before it is all out: 64 KB take 8 us at 70 Gb/s and 52 us at 10. Not more than may go unasked anyway (eager_max), and nothing
-// when the credit does not bear it.
+// when the credit does not bear it: half of the window is kept for messages that are eager or short.
 inline constexpr std::uint64_t kFragmentMax = 64 * 1024;
 
-Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) MPLITE_SIGNAL_SAFE;
+// `spare`: of the credit, what a fragment may take.
+Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left, std::uint64_t spare) MPLITE_SIGNAL_SAFE;
 
 // The same for an active message. Without data it always fits a control packet, so cutoffs do not matter. Everything is charged, RTS
 // included: an active message cannot be matched away, so its order allows it to wait at the sender.

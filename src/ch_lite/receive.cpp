@@ -105,6 +105,7 @@ int Device::receive_message(Message* m, const Memory& memory, std::uint64_t byte
   const bool ack_owed = m->synchronous && m->state != MessageState::kPinned;
   const int peer = m->peer;
   const std::uint64_t sender = m->sender;
+  const bool again = m->again;
 
   if (complete_now) {
     fill_status(status, m->key, m->peer, m->bytes, bytes);
@@ -143,7 +144,7 @@ int Device::receive_message(Message* m, const Memory& memory, std::uint64_t byte
       r->fragment_open = m->fragment != 0;
       m->request = r;
   }
-  if (offer) accept_offer(r, sender);
+  if (offer) accept_offer(r, sender, again);
   if (ack_owed) send_ack(peer, sender);
   return LITE_PENDING;
 }

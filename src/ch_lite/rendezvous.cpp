@@ -70,28 +70,50 @@ void Device::handle_rts(const Packet& packet, int from) {
   accept_offer(r, packet.sender);
 }
 
+// There is no block for the fragment of m (in the handler, or at the bound of memory). An eager message would wait in the stream and hold up all that is behind it; this one the sender
+// still has. False: no operation, either.
+bool Device::throw_fragment_away(Message* m) {
+  MPID_ChannelId id = 0;
+  const int result = MPID_IRecvFromChannel(nullptr, 0, m->peer, &id);
+  if (result == -ENOBUFS) return false;
+  if (result < 0) {
+    drop_message(m);
+    return true;
+  }
+  m->to(MessageState::kOffered);
+  m->fragment = 0;
+  m->again = true;
+  const std::uint64_t charge = m->charge;
+  m->charge = 0;
+  release_credit(m->peer, kPointToPoint, charge);
+  MPID_OnComplete(id, [](void*, std::int64_t) {}, nullptr);
+  return true;
+}
+
 // The fragment of r is here, or never will be.
 void Device::end_fragment(Request* r, bool arrived) {
   r->fragment_open = false;
   if (r->state == RequestState::kReceivingTransfer) return;  // whose end is r's, well or badly
-  if (arrived) return finish_receive(r);
+  if (arrived && peers_[r->peer].lost == 0) return finish_receive(r);
   r->status.bytes = 0;
   complete(r, LITE_ERR_PEER_LOST);
 }
 
-int Device::send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted) {
+int Device::send_cts(int peer, std::uint64_t sender, MPID_TransferId transfer, std::uint64_t accepted, bool again) {
   CtsPacket cts{};
   cts.header.type = PacketType::kCts;
   cts.sender = sender;
   cts.transfer = transfer;
   cts.accepted = accepted;
+  cts.again = again ? 1 : 0;
   const int result = send_control(peer, &cts.header, sizeof cts);
   if (result < 0) peer_lost(peer, -result);  // headroom was there; a CTS must not be forgotten quietly
   return result;
 }
 
-// The receive r (matched; kReceivingTransfer if it wants the rest) answers the RTS of `sender`. Only what fits is moved; for nothing there is no transfer.
-void Device::accept_offer(Request* r, std::uint64_t sender) {
+// The receive r (matched; kReceivingTransfer if it wants the rest) answers the RTS of `sender`. Only what fits is moved; for nothing there is no transfer. `again`: the
+// fragment was thrown away.
+void Device::accept_offer(Request* r, std::uint64_t sender, bool again) {
   const std::uint64_t accepted = std::min(r->incoming, r->bytes);  // not the status: that of a lost one may say 0
   const int peer = r->peer;
   if (accepted <= r->fragment) {
@@ -114,7 +136,7 @@ void Device::accept_offer(Request* r, std::uint64_t sender) {
   // Before the CTS, so that a peer lost while it is sent completes r by the callback.
   MPID_OnComplete(r->channel, on_transfer_received, r);
   if (r->state != RequestState::kReceivingTransfer) return;
-  if (send_cts(peer, sender, r->transfer, r->accepted) < 0 && r->state == RequestState::kReceivingTransfer) fail_request(r, peer);
+  if (send_cts(peer, sender, r->transfer, r->accepted, again) < 0 && r->state == RequestState::kReceivingTransfer) fail_request(r, peer);
 }
 
 void Device::on_transfer_received(void* arg, std::int64_t result) {
@@ -139,7 +161,8 @@ void Device::handle_cts(const Packet& packet, int from) {
   Request* r = echoed(packet.sender, from);
   if (r == nullptr) return;
   const bool put = r->kind == RequestKind::kPut;
-  const bool rest = packet.bytes > r->fragment;
+  const std::uint64_t done = packet.again ? 0 : r->fragment;
+  const bool rest = packet.bytes > done;
   if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes || (put && packet.bytes != r->bytes) || rest != (packet.transfer != 0))
     return protocol_error(from, "a CTS that does not fit its RTS");
   r->accepted = packet.bytes;
@@ -149,11 +172,8 @@ void Device::handle_cts(const Packet& packet, int from) {
   }
   MPID_ChannelId id = 0;
   int result = 0;
-  if (rest) result = MPID_StartNBSendTransferRest(r->memory.buffer, r->memory.pieces, r->fragment, packet.bytes, from, packet.transfer, &id);
-  if (result < 0) {
-    peer_lost(from, -result);
-    return complete(r, LITE_ERR_PEER_LOST);
-  }
+  if (rest) result = MPID_StartNBSendTransferRest(r->memory.buffer, r->memory.pieces, done, packet.bytes, from, packet.transfer, &id);
+  if (result < 0) return peer_lost(from, -result);  // and r with it
   r->to(put ? RequestState::kSendingAwaitingAck : RequestState::kSending);
   watch_send(r, id);
 }

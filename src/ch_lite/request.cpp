@@ -34,7 +34,7 @@ constexpr std::uint16_t kMessageNext[kMessageStates] = {
     /* kFree */ set(M::kReady, M::kArriving, M::kDeferred, M::kOffered, M::kPinned),
     /* kReady */ set(M::kFree),
     /* kArriving */ set(M::kReady, M::kFailed, M::kFree),
-    /* kDeferred */ set(M::kArriving, M::kFailed, M::kFree),
+    /* kDeferred */ set(M::kArriving, M::kOffered, M::kFailed, M::kFree),
     /* kOffered */ set(M::kTransfer, M::kFailed, M::kFree),
     /* kPinned */ set(M::kFree),
     /* kTransfer */ set(M::kReady, M::kFree),

@@ -117,6 +117,7 @@ struct lite_message : ch_lite::UnexpectedNode {
   bool detached = false;     // by improbe
   int peer = -1;
   std::uint64_t bytes = 0;   // of data, full length
+  bool again = false;        // of an RTS: its fragment was thrown away, and has to come again
   std::uint64_t fragment = 0;  // of an RTS: so many of them come by the channel, as if it were an eager message, and the rest waits at the sender
   std::uint64_t sender = 0;  // the sender's request handle
   std::uint64_t charge = 0;  // credit to give back with the message

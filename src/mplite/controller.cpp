@@ -295,7 +295,9 @@ void Controller::came_back() {
 }
 
 void Controller::note_wait() {
-  if (options_.kind != ControllerKind::kSigio || armed() || !engine_->signals() || ++unarmed_waits_ < kColdAfterWaits || !is_owner()) return;
+  if (options_.kind != ControllerKind::kSigio || armed() || !engine_->signals() || ++unarmed_waits_ < kColdAfterWaits) return;
+  // Taking O_ASYNC off and setting it again is two system calls per connection, which that many waits earn.
+  if (unarmed_waits_ < engine_->counters().connections || !is_owner()) return;
   Hold hold(engine_->gate());
   engine_->set_signals(false);
 }

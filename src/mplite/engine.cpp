@@ -554,6 +554,12 @@ void Engine::handle(const NetEvent& event) {
 int Engine::poll_all() {
   if (gathered_ != 0) flush_gathered();
   if (settling_ != nullptr) settle();
+  if (raised_ != nullptr) lower_mark();
+  return look_at_all();
+}
+
+// By epoll, which does not tell of what is below a raised mark.
+int Engine::look_at_all() {
   NetEvent events[kEventsMax];
   int n = 0;
   ++depth_;
@@ -585,7 +591,7 @@ int Engine::poll() {
   if (!signals_ && raised_ == nullptr && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after) raise_mark();
   --depth_;
   bury();
-  if (hot_ == nullptr || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += poll_all();
+  if (hot_ == nullptr || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();
   return moved;
 }
 

@@ -348,6 +348,7 @@ class Engine {
     hot_reads_ = 0;
     if (raised_ != nullptr) lower_mark();
   }
+  int look_at_all() MPLITE_SIGNAL_SAFE;
   void raise_mark() MPLITE_SIGNAL_SAFE;
   void lower_mark() MPLITE_SIGNAL_SAFE;
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;

@@ -514,6 +514,102 @@ START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
 END_TEST
 
 // A posted receive matches while an older message of the same source still waits for a block: its data comes second on the channel all the same.
+// An eager message without a block holds up what is behind it in the stream. The fragment of an RTS need not: the sender has it still.
+START_TEST(handler_without_blocks_throws_fragments_away_and_goes_on) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 16 << 20;
+  auto w = make_world(2, o);
+  constexpr int kCount = 30;
+  constexpr std::size_t kBytes = kEager + 5000;
+  std::vector<std::vector<std::uint8_t>> data, into;
+  lite_request* r = nullptr;
+  lite_status status{};
+  std::vector<std::uint8_t> last(kBytes), expected(kBytes);
+  const lite_envelope behind = {5, 0, 1000};
+  w->as(1);
+  ck_assert_int_eq(lite_irecv(expected.data(), kBytes, 0, &behind, nullptr, &status, &r), LITE_PENDING);
+  w->as(0);
+  for (int i = 0; i < kCount; ++i) {
+    data.push_back(pattern(kBytes - static_cast<std::size_t>(i), static_cast<unsigned>(i)));
+    into.emplace_back(kBytes);
+  }
+  for (int i = 0; i < kCount; ++i) {
+    lite_request* send = nullptr;
+    const lite_envelope e = {5, 0, i};
+    ck_assert_int_eq(lite_isend(data[static_cast<std::size_t>(i)].data(), data[static_cast<std::size_t>(i)].size(), 1, &e, 0, nullptr, &send), LITE_PENDING);
+  }
+  last = pattern(kBytes, 77);
+  lite_request* send = nullptr;
+  ck_assert_int_eq(lite_isend(last.data(), kBytes, 1, &behind, 0, nullptr, &send), LITE_PENDING);
+  for (int i = 0; i < 10; ++i) {
+    w->handler(1);
+    w->handler(0);
+  }
+  ck_assert_uint_gt(counters(*w, 1).no_memory_in_handler, 0);
+  ck_assert_ptr_null(device(*w, 1).peer(0).deferred_head);
+  ck_assert_int_eq(completed(*w, 1, r).error, LITE_OK);  // nobody called the library
+  ck_assert(expected == last);
+  w->as(1);
+  for (int i = kCount - 1; i >= 0; --i) {
+    const lite_envelope e = {5, 0, i};
+    const auto at = static_cast<std::size_t>(i);
+    lite_request* receive = nullptr;
+    if (i % 3 == 0) {  // less than the fragment, of those that were thrown away as well
+      into[at].resize(1000);
+      data[at].resize(1000);
+    }
+    ck_assert_int_ge(lite_irecv(into[at].data(), into[at].size(), 0, &e, nullptr, &status, &receive), 0);
+  }
+  w->settle();
+  for (int i = 0; i < kCount; ++i) {
+    into[static_cast<std::size_t>(i)].resize(data[static_cast<std::size_t>(i)].size());
+    ck_assert_msg(into[static_cast<std::size_t>(i)] == data[static_cast<std::size_t>(i)], "message %d", i);
+  }
+  for (int rank : {0, 1}) {
+    w->as(rank);
+    while (lite_request* done = lite_next_completion()) lite_request_free(done);
+  }
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
+// A peer that the device gives up while the channel still has it: the buffers stay in use until the fragment is through.
+START_TEST(request_with_a_fragment_under_way_ends_with_the_fragment) {
+  for (const bool sender : {true, false}) {
+    auto w = make_world(2, usual());
+    w->keeps_connections = true;
+    w->hold_bulk = true;
+    std::vector<std::uint8_t> big(kEager + 1), into(kEager + 1);
+    lite_request *send = nullptr, *receive = nullptr;
+    lite_status status{};
+    w->as(1);
+    ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+    w->as(0);
+    ck_assert_int_eq(lite_isend(big.data(), big.size(), 1, &kEnvelope, 0, nullptr, &send), LITE_PENDING);
+    if (!sender) {  // matched: the CTS is on its way
+      w->as(1);
+      lite_progress();
+    }
+    const int victim = sender ? 0 : 1;
+    const std::uint8_t nonsense[3] = {1, 2, 3};
+    w->wire[{1 - victim, victim}].clear();
+    w->forge(1 - victim, victim, nonsense, sizeof nonsense);
+    w->as(victim);
+    lite_progress();
+    ck_assert_ptr_null(lite_next_completion());
+    w->hold_bulk = false;
+    for (int i = 0; i < 5; ++i) {
+      w->as(0);
+      lite_progress();
+      w->as(1);
+      lite_progress();
+    }
+    ck_assert_int_eq(completed(*w, victim, sender ? send : receive).error, LITE_ERR_PEER_LOST);
+  }
+}
+END_TEST
+
 START_TEST(receive_matched_behind_a_deferred_message_gets_its_own_data) {
   for (bool lose : {false, true}) {
     DeviceOptions o = usual();
@@ -1601,7 +1697,7 @@ int main() {
                     matched_eager_message_goes_straight_into_the_users_buffer,
                     receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
                     handler_without_blocks_defers_and_keeps_channel_order,
-                    receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,

@@ -1241,6 +1241,17 @@ START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_tim
   e.set_signals(false);
   exchange(r, 1, 6);
   ck_assert(raised(r));
+  say(r.engine(1), 0, bytes_of(40, 1));
+  r.world.skip(1'000'000);
+  {
+    Hold hold(e.gate());
+    e.poll_all();  // by epoll only
+  }
+  ck_assert(!raised(r));
+  ck_assert(e.control_ready());
+  ck_assert(hear(r, 0, 1).size() == 40);
+  exchange(r, 1, 6);
+  ck_assert(raised(r));
   e.set_exhaustive(true);
   ck_assert(!raised(r));
   e.set_exhaustive(false);

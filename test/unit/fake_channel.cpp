@@ -162,7 +162,9 @@ int send_control(const void* a, int a_bytes, const void* b, int b_bytes, int des
 }
 
 void report(void*, int code, int peer, int error, const char* what) { g_world->reports.push_back({code, peer, error, what}); }
-void give_up(void* arg, int peer, int error) { g_world->lose(static_cast<int>(reinterpret_cast<std::intptr_t>(arg)), peer, error); }
+void give_up(void* arg, int peer, int error) {
+  if (!g_world->keeps_connections) g_world->lose(static_cast<int>(reinterpret_cast<std::intptr_t>(arg)), peer, error);
+}
 
 }  // namespace
 

@@ -96,6 +96,7 @@ class World {
   std::mt19937 random;
   bool lazy = false;       // move little per poll, complete sends late, split arrivals
   bool hold_bulk = false;  // queued bulk does not leave
+  bool keeps_connections = false;  // the device gives a peer up, and the channel goes on with it
   std::uint64_t moved = 0;
   int current = -1;
   struct Reported {

@@ -310,6 +310,39 @@ START_TEST(test_and_testall_tell_what_is_complete_without_waiting) {
 }
 END_TEST
 
+// After a run of receives from one rank its connection is polled only; probe and test ask epoll.
+START_TEST(probe_and_testall_see_what_comes_behind_a_run_of_receives) {
+  run_everywhere(2, [] {
+    int flag = 0, id = 0;
+    std::uint8_t byte = 0;
+    if (MP_Myproc() == 0) {
+      for (int i = 0; i < 50; ++i) {
+        OK(MP_Send(&byte, 1, 1, 1));
+        OK(MP_Recv(nullptr, 0, 1, 2));
+      }
+      OK(MP_Send(&byte, 1, 1, 3));
+      OK(MP_Recv(nullptr, 0, 1, 2));
+      OK(MP_Send(&byte, 1, 1, 4));
+      return;
+    }
+    for (int i = 0; i < 50; ++i) {
+      OK(MP_Recv(&byte, 1, 0, 1));
+      OK(MP_Send(nullptr, 0, 0, 2));
+    }
+    const double end = seconds() + 20;
+    do OK(MP_AProbe(-1, 0, 3, &flag));
+    while (flag == 0 && seconds() < end);
+    REQUIRE(flag == 1);
+    OK(MP_Recv(&byte, 1, 0, 3));
+    OK(MP_ARecv(&byte, 1, 0, 4, &id));
+    OK(MP_Send(nullptr, 0, 0, 2));
+    do OK(MP_Testall(1, &id, &flag));
+    while (flag == 0 && seconds() < end);
+    REQUIRE(flag == 1);
+  });
+}
+END_TEST
+
 START_TEST(probe_tells_of_the_message_that_a_receive_would_take) {
   run_everywhere(2, [] {
     const Bytes data = content(500'000, 3);
@@ -600,7 +633,7 @@ int main() {
   return run_tests("mplite", {messages_from_nothing_to_four_megabytes_arrive_as_sent, tags_are_received_in_any_order,
                               wildcards_take_messages_of_all_ranks_and_tags_once, large_exchange_in_both_directions_does_not_deadlock, ring_of_shifts_turns,
                               sync_holds_everybody_until_the_last_is_there, test_and_testall_tell_what_is_complete_without_waiting,
-                              probe_tells_of_the_message_that_a_receive_would_take, receive_behind_unexpected_messages_beyond_the_bound_completes,
+                              probe_and_testall_see_what_comes_behind_a_run_of_receives, probe_tells_of_the_message_that_a_receive_would_take, receive_behind_unexpected_messages_beyond_the_bound_completes,
                               longer_message_than_the_receive_is_an_error_and_no_hang, a_job_of_one_can_talk_to_itself,
                               posted_receive_completes_while_the_application_computes, killed_peer_is_an_error_within_seconds_whoever_waits_how,
                               finalize_drops_what_nobody_received, every_pair_talks_at_once, program_that_brings_its_own_exchange_needs_no_launcher,

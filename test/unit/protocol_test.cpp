@@ -48,7 +48,7 @@ START_TEST(size_and_credit_choose_the_protocol) {
       {65537, {1024, 65536}, 0, Protocol::kRendezvous, false},
   };
   for (const Row& row : rows) {
-    const Choice got = choose_protocol(row.bytes, row.cutoffs, row.credit);
+    const Choice got = choose_protocol(row.bytes, row.cutoffs, row.credit, row.credit);
     ck_assert_msg(got.protocol == row.protocol && got.out_of_credit == row.out_of_credit, "%llu bytes, short %llu, eager %llu, credit %llu",
                   static_cast<unsigned long long>(row.bytes), static_cast<unsigned long long>(row.cutoffs.short_max),
                   static_cast<unsigned long long>(row.cutoffs.eager_max), static_cast<unsigned long long>(row.credit));
@@ -60,14 +60,14 @@ END_TEST
 
 START_TEST(rendezvous_takes_along_what_may_go_unasked) {
   constexpr std::uint64_t kBytes = 1u << 20;
-  const auto fragment = [](std::uint64_t eager_max, std::uint64_t credit) { return choose_protocol(kBytes, {1024, eager_max}, credit).fragment; };
+  const auto fragment = [](std::uint64_t eager_max, std::uint64_t credit) { return choose_protocol(kBytes, {1024, eager_max}, kPlenty, credit).fragment; };
   ck_assert_uint_eq(fragment(65'536, kPlenty), 65'536);
   ck_assert_uint_eq(fragment(kFragmentMax, kPlenty), kFragmentMax);
   ck_assert_uint_eq(fragment(kBytes - 1, kPlenty), kFragmentMax);
   ck_assert_uint_eq(fragment(0, kPlenty), 0);  // eager is off: nothing goes unasked
   ck_assert_uint_eq(fragment(65'536, message_charge(65'536)), 65'536);
   ck_assert_uint_eq(fragment(65'536, message_charge(65'536) - 1), 0);
-  ck_assert_uint_eq(choose_protocol(kBytes, {1024, kBytes}, 0).fragment, 0);  // by rendezvous for want of credit
+  ck_assert_uint_eq(choose_protocol(kBytes, {1024, kBytes}, 0, 0).fragment, 0);  // by rendezvous for want of credit
 }
 END_TEST
 
