@@ -444,11 +444,6 @@ int MPID_StartNBRecvTransfer(void* buf, size_t size, int partner, MPID_TransferI
   return start_receive_transfer(buf, size, partner, id, rid);
 }
 
-int MPID_StartNBRecvTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* rid) {
-  Hold hold(engine().gate());
-  return start_receive_transfer(Memory::in_pieces(pieces), size, partner, id, rid);
-}
-
 int MPID_TestNBRecvTransfer(MPID_ChannelId rid) {
   Hold hold(engine().gate());
   return test(rid, true);
@@ -477,11 +472,6 @@ int64_t MPID_RecvTransfer(void* buf, size_t size, int partner, MPID_TransferId i
 int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
   Hold hold(engine().gate());
   return start_send(buf, size, partner, FrameKind::kTransfer, id, sid);
-}
-
-int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
-  Hold hold(engine().gate());
-  return start_send(Memory::in_pieces(pieces), size, partner, FrameKind::kTransfer, id, sid);
 }
 
 int MPID_StartNBSendTransferRest(const void* buf, const struct iovec* pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {

@@ -79,7 +79,6 @@ int MPID_CreateRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId
 uint32_t MPID_TransferShortName(MPID_TransferId id);
 
 int MPID_StartNBRecvTransfer(void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);     /* where data goes from now on */
-int MPID_StartNBRecvTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);
 int MPID_TestNBRecvTransfer(MPID_ChannelId rid);        /* 1, 0, -errno */
 int64_t MPID_EndNBRecvTransfer(MPID_TransferId id, MPID_ChannelId rid); /* waits; length or -errno; both ids are gone [ordinary] */
 #define MPID_CompleteNBRecvTransfer(buf, size, partner, id, rid) MPID_EndNBRecvTransfer(id, rid)
@@ -95,9 +94,8 @@ int MPID_StartSendTransfer(const void *buf, size_t size, int partner, MPID_Trans
 int MPID_TestSendTransfer(MPID_ChannelId sid);
 int MPID_EndSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId sid);    /* [ordinary] */
 int MPID_StartNBSendTransfer(const void *buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
-int MPID_StartNBSendTransferV(const struct iovec *pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
-/* The same for what is behind the first `from` bytes of `size`, in buf, or in pieces if that is not null: both ends have moved the first ones another way. The receiver's
- * has to be the first call for this id. */
+/* The same for what is behind the first `from` bytes of `size`, in buf, or in pieces if that is not null: both ends have moved the first ones, if any, another way. The
+ * receiver's has to be the first call for this id. */
 int MPID_StartNBSendTransferRest(const void *buf, const struct iovec *pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *sid);
 int MPID_StartNBRecvTransferRest(void *buf, const struct iovec *pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId *rid);
 int MPID_TestNBSendTransfer(MPID_ChannelId sid);
@@ -108,7 +106,7 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId rid);
 /* ---- what ch2 did not have, and the device's protocols need: completion without polling ids ---- */
 
 /* Calls done(arg, bytes or -errno) exactly once, gate held, perhaps in the handler, when `id` (of ISendChannel, IRecvFromChannel,
- * StartNB{Send,Recv}Transfer, and their V) completes; then id (and the transfer's id) is gone. When it is complete already: called before this returns. */
+ * StartNB{Send,Recv}Transfer, and their V and Rest) completes; then id (and the transfer's id) is gone. When it is complete already: called before this returns. */
 void MPID_OnComplete(MPID_ChannelId id, void (*done)(void *arg, int64_t result), void *arg);
 
 /* What is sent to dest between the two leaves in one system call. Nests. */

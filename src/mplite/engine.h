@@ -148,8 +148,8 @@ class Engine {
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
 
-  // Sends what `data` (which stays until done, and so does its list if it is in pieces) has of `bytes` after the first `from`. Complete at once: 0 and `op` null. Otherwise `op` is set, and when on_done(…) was given
-  // it is called once with 0 or an errno, after which op is gone; without it op stays until release(op).
+  // Sends what `data` (which stays until done, and so does its list if it is in pieces) has of `bytes` after the first `from`. Complete at once: 0 and `op` null.
+  // Otherwise `op` is set, and when on_done(…) was given it is called once with 0 or an errno, after which op is gone; without it op stays until release(op).
   int send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& op, std::uint64_t from = 0) MPLITE_SIGNAL_SAFE;
   void on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) MPLITE_SIGNAL_SAFE;
   SendOp* find_send(std::uint64_t handle) const MPLITE_SIGNAL_SAFE { return sends_.find(handle); }

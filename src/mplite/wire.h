@@ -25,8 +25,8 @@ enum class FrameKind : std::uint8_t {
 };
 inline constexpr std::uint8_t kFrameKinds = 6;
 
-// Precedes every payload: `pad` bytes without meaning and `length` bytes follow, so that the sender can choose where in the stream a long payload begins. For channel, transfer and message: `offset` is where this piece starts in the whole,
-// `total` the length of the whole.
+// Precedes every payload: `pad` bytes without meaning and `length` bytes follow, so that the sender can choose where in the stream a long
+// payload begins. For channel, transfer and message: `offset` is where this piece starts in the whole, `total` the length of the whole.
 struct FrameHeader {
   std::uint8_t magic;
   std::uint8_t pad;  // 0 in control frames

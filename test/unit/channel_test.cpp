@@ -277,7 +277,7 @@ START_TEST(pieces_and_buffers_mix_at_both_ends) {
       r.as(1);
       int rc = 0;
       if (transfer)
-        rc = to_pieces ? MPID_StartNBRecvTransferV(to.pieces(), room, 0, id, &rid) : MPID_StartNBRecvTransfer(flat.data(), room, 0, id, &rid);
+        rc = to_pieces ? MPID_StartNBRecvTransferRest(nullptr, to.pieces(), 0, room, 0, id, &rid) : MPID_StartNBRecvTransfer(flat.data(), room, 0, id, &rid);
       else
         rc = to_pieces ? MPID_IRecvFromChannelV(to.pieces(), room, 0, &rid) : MPID_IRecvFromChannel(flat.data(), room, 0, &rid);
       ck_assert_int_eq(rc, 0);
@@ -286,7 +286,7 @@ START_TEST(pieces_and_buffers_mix_at_both_ends) {
     r.as(0);
     int rc = 0;
     if (transfer)
-      rc = from_pieces ? MPID_StartNBSendTransferV(from.pieces(), bytes, 1, id, &sid) : MPID_StartNBSendTransfer(data.data(), bytes, 1, id, &sid);
+      rc = from_pieces ? MPID_StartNBSendTransferRest(nullptr, from.pieces(), 0, bytes, 1, id, &sid) : MPID_StartNBSendTransfer(data.data(), bytes, 1, id, &sid);
     else
       rc = from_pieces ? MPID_ISendChannelV(from.pieces(), bytes, 1, &sid) : MPID_ISendChannel(data.data(), bytes, 1, &sid);
     ck_assert_int_eq(rc, 0);

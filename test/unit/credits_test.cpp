@@ -18,6 +18,21 @@ START_TEST(sender_cannot_spend_more_than_it_has) {
 }
 END_TEST
 
+START_TEST(half_of_the_window_is_not_to_spare) {
+  Credits c;
+  c.start(1000);
+  ck_assert_uint_eq(c.spare(), 500);
+  ck_assert(c.spend(300));
+  ck_assert_uint_eq(c.spare(), 200);
+  ck_assert(c.spend(200));
+  ck_assert_uint_eq(c.spare(), 0);
+  ck_assert(c.spend(400));
+  ck_assert_uint_eq(c.spare(), 0);
+  ck_assert(c.refund(900));
+  ck_assert_uint_eq(c.spare(), 500);
+}
+END_TEST
+
 START_TEST(refund_of_what_was_never_spent_is_refused) {
   Credits c;
   c.start(1000);
@@ -111,7 +126,7 @@ END_TEST
 
 int main() {
   return run_tests("credits",
-                   {sender_cannot_spend_more_than_it_has, refund_of_what_was_never_spent_is_refused,
+                   {sender_cannot_spend_more_than_it_has, half_of_the_window_is_not_to_spare, refund_of_what_was_never_spent_is_refused,
                     receiver_notices_an_overdraft, explicit_return_is_due_at_half_a_window,
                     more_than_a_packet_can_return_stays_owed, charge_covers_the_memory_that_a_message_takes,
                     windows_of_all_peers_and_lanes_stay_within_the_bound,

@@ -311,18 +311,6 @@ int MPID_StartNBRecvTransfer(void*, size_t, int, MPID_TransferId id, MPID_Channe
 }
 
 // Only here, not at its creation, does the transfer learn of pieces.
-int MPID_StartNBRecvTransferV(const struct iovec* pieces, size_t size, int, MPID_TransferId id, MPID_ChannelId* rid) {
-  Op& op = me().ops.at(id);
-  op.memory = mplite::Memory::in_pieces(pieces);
-  op.size = size;
-  *rid = id;
-  return 0;
-}
-
-int MPID_StartNBSendTransferV(const struct iovec* pieces, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
-  return start_send(Kind::kTransfer, mplite::Memory::in_pieces(pieces), size, partner, id, sid);
-}
-
 int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
   return start_send(Kind::kTransfer, buf, size, partner, id, sid);
 }
