@@ -2,6 +2,7 @@
  * Two ranks on two hosts. Usage: tools EAGER_MAX, the value that LITE_EAGER_MAX has been set to.
  * Differences are judged, as MPI leaves open where a counter begins. */
 #include "mpi_test.h"
+#include "mpi_tools.h"
 
 static char eager_max[64];
 
@@ -36,23 +37,6 @@ static void check_cvars(void)
     read_cvar("LITE_CONTROLLER", value, sizeof value);
     CHECK(getenv("LITE_CONTROLLER") == NULL || strcmp(value, getenv("LITE_CONTROLLER")) == 0, "%s", value);
     read_cvar("LITE_TRACE", value, sizeof value);
-}
-
-static MPI_T_pvar_session session;
-
-static unsigned long long pvar_of(const char *name, int class)
-{
-    MPI_T_pvar_handle handle;
-    unsigned long long value = ~0ull;
-    int index = -1, count;
-
-    CHECK(MPI_T_pvar_get_index(name, class, &index) == MPI_SUCCESS, "%s", name);
-    if (index < 0)
-        return value;
-    CHECK(MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS && count == 1, "%s", name);
-    CHECK(MPI_T_pvar_read(session, handle, &value) == MPI_SUCCESS, "%s", name);
-    MPI_T_pvar_handle_free(session, &handle);
-    return value;
 }
 
 /* All counters at once, by handles that stay. */

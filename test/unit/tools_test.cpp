@@ -96,8 +96,9 @@ START_TEST(what_can_fall_is_a_level) {
     lite_counter_describe(i, &counter);
     levels += counter.is_level;
   }
-  ck_assert_int_eq(levels, 6);
-  for (const char* name : {"posted_receives", "unexpected_messages", "unexpected_bytes_held", "requests_pending", "active_messages_unsent", "unexpected_bytes_peak"}) {
+  ck_assert_int_eq(levels, 7);
+  for (const char* name : {"posted_receives", "unexpected_messages", "unexpected_bytes_held", "unexpected_bytes_ready", "requests_pending", "active_messages_unsent",
+                           "unexpected_bytes_peak"}) {
     lite_counter counter;
     lite_counter_describe(counter_named(name), &counter);
     ck_assert_int_eq(counter.is_level, 1);
