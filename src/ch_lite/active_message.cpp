@@ -19,7 +19,7 @@ int Device::am_isend(int peer, std::uint32_t handler, const void* header, std::u
   if (peer == options_.rank) return am_send_self(message);
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
-  const Choice choice = choose_am_protocol(header_bytes, data_bytes, cutoffs_, p.credits[kActive].left());
+  const Choice choice = choose_am_protocol(header_bytes, data_bytes, options_.eager_auto ? cutoffs_measured(peer, data_bytes) : cutoffs_, p.credits[kActive].left());
   if (choice.out_of_credit) ++c.credit_stalls;
   if (choice.protocol == Protocol::kWait || p.am_wait_head != nullptr) return am_wait(peer, message, cookie, request);
 
@@ -93,7 +93,7 @@ int Device::am_wait(int peer, const AmSend& message, void* cookie, Request** req
 bool Device::pump_active_messages(int peer) {
   Peer& p = peers_[peer];
   // The handler's headroom is one packet: an offer instead of packet and data.
-  Cutoffs cutoffs = cutoffs_;
+  Cutoffs cutoffs = cutoffs_of(p);
   if (MPID_ChannelInHandler() != 0) cutoffs.eager_max = 0;
   while (Request* r = p.am_wait_head) {
     const Choice choice = choose_am_protocol(r->am_header_bytes, r->bytes, cutoffs, p.credits[kActive].left());

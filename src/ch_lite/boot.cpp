@@ -215,7 +215,8 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   device.rank = rank;
   device.size = size;
   device.short_max = b->knobs.short_max;
-  device.eager_max = b->knobs.eager_max;
+  device.eager_auto = b->knobs.eager_max == kEagerAuto;
+  device.eager_max = device.eager_auto ? kEagerUnmeasured : b->knobs.eager_max;
   device.credits_bytes = b->knobs.credits;
   device.unexpected_max_bytes = b->knobs.unexpected_max;
   device.thread_multiple = thread_multiple != 0;

@@ -592,6 +592,11 @@ void MPID_ChannelSetOutstanding(int outstanding) {
   if (g_channel->on_outstanding != nullptr) g_channel->on_outstanding(outstanding != 0);
 }
 
+int64_t MPID_ChannelRoundTrip(int peer) {
+  Hold hold(engine().gate());
+  return engine().round_trip_ns(peer);
+}
+
 int MPID_ChannelPeerError(int peer) { return engine().peer_error(peer); }
 
 const char* MPID_ChannelDescribe(int peer, char* text, size_t size) { return engine().describe(peer, text, size); }

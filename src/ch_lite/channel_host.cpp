@@ -476,7 +476,7 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   job.rank = h->rank;
   job.size = h->size;
   job.short_max = h->knobs.short_max;
-  job.eager_max = h->knobs.eager_max;
+  job.eager_max = h->knobs.eager_max == kEagerAuto ? kEagerUnmeasured : h->knobs.eager_max;  // MPICH 1 has one cutoff for all peers
   return 0;
 }
 

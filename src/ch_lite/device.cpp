@@ -11,6 +11,8 @@ namespace {
 constexpr std::uint32_t kMessagesReady = 512;
 // Small puts acknowledged by one packet while more keep coming.
 constexpr std::uint32_t kAcksTogether = 64;
+// Long messages to a peer between two looks at its round trip: the kernel's least of late needs some samples, and the path may change.
+constexpr std::uint32_t kEagerLooks = 64;
 // Of other jobs, at a time; as in the engine.
 constexpr std::size_t kForeignMax = 65536;
 
@@ -27,6 +29,7 @@ HostSettings host_settings;
 Device::Device(const DeviceOptions& options)
     : options_(options),
       cutoffs_{options.short_max, options.eager_max},
+      eager_cutoff_(options.eager_max),
       window_(credit_window(options.credits_bytes, options.unexpected_max_bytes, options.size)),
       blocks_(options.unexpected_max_bytes) {}
 
@@ -397,6 +400,22 @@ bool Device::introduce(int peer, std::uint32_t window) {
   }
   for (Credits& lane : peers_[peer].credits) lane.start(std::min<std::uint64_t>(window_, window));
   return true;
+}
+
+Cutoffs Device::cutoffs_measured(int peer, std::uint64_t bytes) {
+  Peer& p = peers_[peer];
+  if (bytes <= cutoffs_.short_max || bytes <= kEagerCutoffMin) return cutoffs_of(p);
+  if (p.eager_looks != 0) {
+    --p.eager_looks;
+    return cutoffs_of(p);
+  }
+  const std::int64_t round_trip = MPID_ChannelRoundTrip(peer);
+  if (round_trip <= 0) return cutoffs_of(p);
+  if (copy_ns_per_mb_ == 0) copy_ns_per_mb_ = measure_copy_ns_per_mb();
+  eager_cutoff_ = eager_cutoff(round_trip, copy_ns_per_mb_, window_);
+  p.eager_max = static_cast<std::uint32_t>(eager_cutoff_);
+  p.eager_looks = kEagerLooks;
+  return cutoffs_of(p);
 }
 
 void Device::protocol_error(int peer, const char* what) {

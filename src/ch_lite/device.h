@@ -15,6 +15,7 @@
 #include "ch_lite.h"
 #include "channel.h"
 #include "credits.h"
+#include "eager_cutoff.h"
 #include "matcher.h"
 #include "pace.h"
 #include "packet.h"
@@ -49,7 +50,8 @@ struct DeviceOptions {
   int rank = 0;
   int size = 1;
   std::uint64_t short_max = 0;            // bytes; 0 turns the protocol off
-  std::uint64_t eager_max = 0;            // bytes; 0 off, UINT64_MAX everything
+  std::uint64_t eager_max = 0;            // bytes; 0 off
+  bool eager_auto = false;                // eager_max holds only for peers whose round trip is not known yet
   std::uint64_t credits_bytes = 0;        // per peer and lane; see credit_window
   std::uint64_t unexpected_max_bytes = 0;  // of unexpected data, over all peers
   bool thread_multiple = false;
@@ -116,6 +118,8 @@ struct Peer {
   Peer* attention_next = nullptr;
   const char* broken = nullptr;  // the protocol error, for people
   int lost = 0;                  // 0, or the errno for which it was given up
+  std::uint32_t eager_max = 0;    // with eager_auto, bytes; 0: not measured yet
+  std::uint32_t eager_looks = 0;  // messages until it is measured again
   std::uint8_t attention = 0;    // kAttention*
   bool on_attention_list = false;
   bool on_am_list = false;
@@ -220,6 +224,7 @@ class Device {
   const DeviceOptions& options() const { return options_; }
   // For tests and reports.
   const Blocks& blocks() const { return blocks_; }
+  std::uint64_t last_eager_cutoff() const { return eager_cutoff_; }
   const Peer& peer(int rank) const { return peers_[rank]; }
   std::uint32_t posted_count() const { return matcher_.posted_count(); }
   std::uint32_t unexpected_count() const { return matcher_.unexpected_count(); }
@@ -271,6 +276,9 @@ class Device {
   Message* new_message(int peer, const Packet& packet, MessageState state, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
   void free_message(Message* message) MPLITE_SIGNAL_SAFE;
   void count_unexpected(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  Cutoffs cutoffs_of(const Peer& p) const MPLITE_SIGNAL_SAFE { return p.eager_max == 0 ? cutoffs_ : Cutoffs{cutoffs_.short_max, p.eager_max}; }
+  // With eager_auto, for a message of `bytes`: looks at the round trip when that is due.
+  Cutoffs cutoffs_measured(int peer, std::uint64_t bytes);
   // A block for arriving data: from the heap too when the context allows it.
   Block obtain_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
 
@@ -372,6 +380,8 @@ class Device {
 
   DeviceOptions options_;
   Cutoffs cutoffs_;
+  std::uint64_t copy_ns_per_mb_ = 0;  // with eager_auto; 0: not measured yet
+  std::uint64_t eager_cutoff_;        // the one that was measured last, or all peers'
   std::uint64_t window_;
   Matcher matcher_;
   Blocks blocks_;

@@ -27,6 +27,8 @@ const Level kLevels[] = {
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_in_use(); }},
     {"unexpected_bytes_ready", "Memory kept ready for such messages, in bytes.",
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_total() - d.blocks().bytes_in_use(); }},
+    {"eager_cutoff", "What messages may be long at most to be sent without asking, in bytes; with LITE_EAGER_MAX=auto, to the peer that was measured last.",
+     [](const Device& d) -> std::uint64_t { return d.last_eager_cutoff(); }},
     {"requests_pending", "Sends, receives, puts and gets under way, or complete and not yet taken by the host.",
      [](const Device& d) -> std::uint64_t { return d.requests_used(); }},
     {"active_messages_unsent", "Active messages that wait for credit.", [](const Device& d) -> std::uint64_t { return d.active_messages_unsent(); }},

@@ -521,6 +521,13 @@ void Engine::look_for_silence() {
   }
 }
 
+std::int64_t Engine::round_trip_ns(int peer) {
+  const Connection* c = peers_[peer].connection;
+  if (c == nullptr || c->state != ConnectionState::kUp) return 0;
+  ++counters_.other_calls;
+  return std::int64_t{1000} * net_.round_trip_us(c->fd);
+}
+
 // Without interest the descriptor is taken out: epoll reports a hang-up whether it was asked for or not, and again and again.
 void Engine::set_interest(Connection& c, unsigned interest) {
   if (c.interest == interest) return;

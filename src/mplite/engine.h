@@ -136,6 +136,9 @@ class Engine {
   // The wait ahead is for this peer: its socket is looked at first.
   void prefer(int peer) MPLITE_SIGNAL_SAFE;
 
+  // What the kernel knows of the round trip to a peer, ns; 0: nothing, as there is no connection yet. A system call. Ordinary context.
+  std::int64_t round_trip_ns(int peer);
+
   // Control packets. control_ready looks at what has been read, without a system call; take_control copies at most `size` bytes and consumes
   // the packet. Returns its full length, or 0 when there is none.
   bool control_ready() MPLITE_SIGNAL_SAFE {

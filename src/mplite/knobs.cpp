@@ -108,6 +108,17 @@ bool parse_signal(const char* text, int& value) {
   return false;
 }
 
+template <std::size_t kSize>
+bool keep_path(const char* text, char (&path)[kSize], char* why, std::size_t size) {
+  const std::size_t length = std::strlen(text);
+  if (length >= kSize) {
+    std::snprintf(why, size, "longer than %zu characters", kSize - 1);
+    return false;
+  }
+  std::memcpy(path, text, length + 1);
+  return true;
+}
+
 void format_size(std::uint64_t value, char* text, std::size_t size) {
   const auto n = static_cast<unsigned long long>(value);
   if (value != 0 && value % kGiga == 0) std::snprintf(text, size, "%lluG", n / kGiga);
@@ -162,10 +173,16 @@ const Row kTable[] = {
       "Messages up to this many bytes go as one packet, envelope and data together."},
      MPLITE_PARSE { return parse_size(text, 0, kShortLimit, k.short_max); },
      MPLITE_FORMAT { format_size(k.short_max, text, size); }},
-    {{"LITE_EAGER_MAX", "size", "256K", "0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
-      "Messages up to this many bytes are sent without asking the receiver, while credit is left; longer ones by rendezvous."},
-     MPLITE_PARSE { return parse_size(text, 0, kNoLimit, k.eager_max); },
-     MPLITE_FORMAT { format_size(k.eager_max, text, size); }},
+    {{"LITE_EAGER_MAX", "size", "256K", "auto, or 0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
+      "Messages up to this many bytes are sent without asking the receiver, while credit is left; longer ones by rendezvous. auto: per peer, from round trip and speed of copying."},
+     MPLITE_PARSE {
+       if (std::strcmp(text, "auto") == 0) return k.eager_max = kEagerAuto, true;
+       return parse_size(text, 0, kNoLimit, k.eager_max);
+     },
+     MPLITE_FORMAT {
+       if (k.eager_max == kEagerAuto) return copy_text("auto", text, size);
+       format_size(k.eager_max, text, size);
+     }},
     {{"LITE_CONTROLLER", "choice", "sigio", "sigio, thread or sync",
       "Who moves messages while the application computes: a signal handler, a helper thread, or nobody (progress in MPI calls only)."},
      MPLITE_PARSE {
@@ -293,21 +310,20 @@ const Row kTable[] = {
      MPLITE_PARSE {
        bool on = true;
        char prefix[sizeof k.trace_prefix] = {};
-       if (std::strchr(text, '/') != nullptr) {
-         const std::size_t length = std::strlen(text);
-         if (length >= sizeof prefix) {
-           std::snprintf(why, size, "longer than %zu characters", sizeof prefix - 1);
-           return false;
-         }
-         std::memcpy(prefix, text, length);
-       } else if (!parse_flag(text, on)) {
-         return false;
-       }
+       if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, why, size) : !parse_flag(text, on)) return false;
        k.trace = on;
        std::memcpy(k.trace_prefix, prefix, sizeof prefix);
        return true;
      },
      MPLITE_FORMAT { copy_text(k.trace_prefix[0] != '\0' ? k.trace_prefix : k.trace ? "1" : "0", text, size); }},
+    {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
+      "A file with values for the variables that the environment does not set, as scripts/tune writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one."},
+     MPLITE_PARSE {
+       const bool path = std::strchr(text, '/') != nullptr;
+       if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;
+       return keep_path(text, k.profile, why, size);
+     },
+     MPLITE_FORMAT { copy_text(k.profile, text, size); }},
 };
 constexpr std::size_t kRows = sizeof kTable / sizeof kTable[0];
 
@@ -378,6 +394,13 @@ bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, s
 
 bool parse_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
   Knobs parsed = default_knobs();
+  if (!override_knobs(get, parsed, error, size)) return false;
+  knobs = parsed;
+  return true;
+}
+
+bool override_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
+  Knobs parsed = knobs;
   for (std::size_t i = 0; i < kRows; ++i) {
     const char* value = get(kTable[i].info.name);
     if (value == nullptr || *value == '\0') continue;
@@ -393,6 +416,19 @@ const char* format_knob(std::size_t index, const Knobs& knobs, char* text, std::
   return text;
 }
 
+std::size_t nearest_knob(const char* name, int& nearest_distance) {
+  std::size_t nearest = 0;
+  nearest_distance = INT32_MAX;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const int d = distance(name, kTable[i].info.name);
+    if (d < nearest_distance) {
+      nearest_distance = d;
+      nearest = i;
+    }
+  }
+  return nearest;
+}
+
 int unknown_knobs(const char* const* environment, char* text, std::size_t size) {
   int unknown = 0;
   std::size_t used = 0;
@@ -402,19 +438,12 @@ int unknown_knobs(const char* const* environment, char* text, std::size_t size) 
     if (std::strncmp(*environment, "LITE_", 5) != 0 || equals == nullptr) continue;
     char name[64];
     std::snprintf(name, sizeof name, "%.*s", static_cast<int>(equals - *environment), *environment);
-    const Row* nearest = &kTable[0];
-    int nearest_distance = INT32_MAX;
-    for (const Row& row : kTable) {
-      const int d = distance(name, row.info.name);
-      if (d < nearest_distance) {
-        nearest_distance = d;
-        nearest = &row;
-      }
-    }
+    int nearest_distance = 0;
+    const KnobInfo& nearest = knob_info(nearest_knob(name, nearest_distance));
     if (nearest_distance == 0) continue;
     ++unknown;
     if (used >= size) continue;
-    const int n = std::snprintf(text + used, size - used, "%s is set but is no variable of ch_lite; did you mean %s?\n", name, nearest->info.name);
+    const int n = std::snprintf(text + used, size - used, "%s is set but is no variable of ch_lite; did you mean %s?\n", name, nearest.name);
     if (n < 0 || static_cast<std::size_t>(n) >= size - used) {
       text[used] = '\0';  // whole lines only
       used = size;
@@ -445,7 +474,8 @@ void print_knobs_man(std::FILE* out) {
              ".SH NAME\nch_lite \\- environment variables of the ch_lite communication device of MPICH\n"
              ".SH DESCRIPTION\n"
              "The device reads these variables in MPI_Init, on every rank. A value that is not allowed ends MPI_Init with a message that names the\n"
-             "variable, its value and what is allowed. An empty variable counts as not set.\n"
+             "variable, its value and what is allowed. An empty variable counts as not set. What the environment does not set is taken from the\n"
+             "profile (LITE_PROFILE), if there is one: lines of NAME=VALUE, and comments that begin with #.\n"
              ".B lite\\-info\nprints the values in force.\n"
              ".SH ENVIRONMENT\n",
              out);

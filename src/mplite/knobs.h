@@ -17,7 +17,7 @@ const char* controller_name(ControllerKind kind);
 // The values in force. The defaults of the table are set by default_knobs(), not here: one place only.
 struct Knobs {
   std::uint64_t short_max = 0;        // bytes; 0: no short protocol
-  std::uint64_t eager_max = 0;        // bytes; 0: no eager protocol
+  std::uint64_t eager_max = 0;        // bytes; 0: no eager protocol; kEagerAuto
   ControllerKind controller = ControllerKind::kSigio;
   int signal = 0;                     // of the sigio controller
   std::int64_t spin_ns = 0;           // poll (and yield) this long before sleeping; kSpinAuto, kSpinForever
@@ -36,9 +36,13 @@ struct Knobs {
   bool stats = false;
   bool trace = false;
   char trace_prefix[232] = {};        // empty: stderr; otherwise files PREFIX.RANK
+  char profile[232] = {};             // "auto", "none" or a path; after read_knobs the path of what was read, or as it was set
 };
 inline constexpr std::int64_t kSpinAuto = -1;
 inline constexpr std::int64_t kSpinForever = -2;
+inline constexpr std::uint64_t kEagerAuto = UINT64_MAX;
+// With kEagerAuto: for a peer of which nothing has been measured yet, and where there is one cutoff for all.
+inline constexpr std::uint64_t kEagerUnmeasured = 256 * 1024;
 
 // One row of the table, as text, for help and MPI_T. Texts are static.
 struct KnobInfo {
@@ -60,11 +64,17 @@ Knobs default_knobs();
 // value and what is allowed, and `knobs` is unchanged. Ordinary context. Allocates: never.
 bool parse_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
 
-// Sets one variable as parse_knobs would; for MPI_T and tests. `index` as in knob_info.
+// The same, but what `get` does not set stays as it is in `knobs`.
+bool override_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
+
+// Sets one variable as parse_knobs would. `index` as in knob_info.
 bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, std::size_t size);
 
 // The value in force in the variable's own syntax, canonical ("256K", "30s", "10:2").
 const char* format_knob(std::size_t index, const Knobs& knobs, char* text, std::size_t size);
+
+// The knob of that name, or else (distance > 0, of Levenshtein) the one whose name is nearest.
+std::size_t nearest_knob(const char* name, int& distance);
 
 // LITE_* names in `environment` (as environ) that are no knob, most likely typing errors: one line for each, with the nearest knob.
 // Returns how many there were; `text` holds as many lines as fit.

@@ -1,11 +1,12 @@
 // The program lite-info: the knobs with their values in force, the topology seen, the interface that would be chosen.
-// A stand-alone main over knobs.h, topology.h, wireup.h and wait.h; opens no socket.
+// A stand-alone main over profile.h, topology.h, wireup.h and wait.h; opens no socket.
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
 
 #include "knobs.h"
+#include "profile.h"
 #include "topology.h"
 #include "wait.h"
 #include "wireup.h"
@@ -120,7 +121,7 @@ int main(int argc, char** argv) {
 
   char text[2048];
   Knobs knobs;
-  if (!parse_knobs(process_environment, knobs, text, sizeof text)) {
+  if (!read_knobs(process_environment, knobs, text, sizeof text)) {
     std::fprintf(stderr, "lite-info: %s\n", text);
     return 1;
   }

@@ -59,6 +59,8 @@ class Net {
   virtual std::int64_t now_ns() MPLITE_SIGNAL_SAFE = 0;  // monotonic
   // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power), which keepalive does not notice while data is under way.
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
+  // The least time, of late, from data to its acknowledgement by the peer's kernel, in us. 0: not known.
+  virtual int round_trip_us(int) MPLITE_SIGNAL_SAFE { return 0; }
   // In the child of a fork: this process's fd leads nowhere from now on, and its number stays taken. fd -1: the descriptor behind wait().
   virtual void disown(int) {}
   virtual void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE = 0;

@@ -6,7 +6,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
+#include <linux/tcp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -277,6 +277,13 @@ bool PosixNet::is_silent(int fd, std::int64_t limit_ms) {
   // A probe of a living peer's closed window is answered within a round trip, so two unanswered ones in a row mean silence.
   const bool waiting = info.tcpi_retransmits > 0 || info.tcpi_probes >= 2;
   return waiting && static_cast<std::int64_t>(info.tcpi_last_ack_recv) >= limit_ms;
+}
+
+int PosixNet::round_trip_us(int fd) {
+  tcp_info info = {};
+  socklen_t length = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 || length < offsetof(tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt) return 0;
+  return info.tcpi_min_rtt < INT32_MAX ? static_cast<int>(info.tcpi_min_rtt) : 0;  // ~0: no sample yet
 }
 
 }  // namespace mplite

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "handshake.h"
+#include "profile.h"
 #include "trace.h"
 
 extern char** environ;
@@ -26,7 +27,7 @@ constexpr std::uint64_t kSplitMin = 40 * 1024, kSplitEnd = 112 * 1024;
 }  // namespace
 
 StartFault Process::listen(void* blob, char* error, std::size_t error_size) {
-  if (!parse_knobs(process_environment, knobs, error, error_size)) return StartFault::kArgument;
+  if (!read_knobs(process_environment, knobs, error, error_size)) return StartFault::kArgument;
   if (unknown_knobs(environ, error, error_size) > 0 && write(2, error, std::strlen(error)) < 0) errno = 0;  // a hint: nobody may be reading
   if (const int rc = net.open(); rc < 0) {
     std::snprintf(error, error_size, "epoll descriptor: %s (raise the limit on open files: ulimit -n)", strerror(-rc));

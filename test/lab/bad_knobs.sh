@@ -42,4 +42,8 @@ refused LITE_KEEPALIVE a:b "IDLE:INTERVAL"
 refused LITE_FRAME 1 "4K"
 refused LITE_STATS maybe "0 or 1"
 refused LITE_TRACE perhaps "0, 1"
+refused LITE_PROFILE mine "auto, none, or a path"
+refused LITE_PROFILE "$LAB_DIR/nosuch" "No such file"
+printf 'LITE_CREDITS=4M\nLITE_EAGER_MAX 64K\n' >"$LAB_DIR/profile"
+refused LITE_PROFILE "$LAB_DIR/profile" "line 2: want NAME=VALUE"
 plan

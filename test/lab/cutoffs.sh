@@ -36,4 +36,14 @@ moves eager 512 0 4K
 moves rndv 513 512 0
 moves rndv 512 0 0
 moves short 16000 16000 0
+# measured: whatever the round trip is, these are below and above
+moves eager 10000 4K auto
+moves rndv 1100000 4K auto
+# what the environment does not set, a profile does
+printf '# for this test\nLITE_SHORT_MAX=100\nLITE_EAGER_MAX=1K\n' >"$LAB_DIR/profile"
+export LITE_PROFILE=$LAB_DIR/profile
+moves short 100 "" ""
+moves eager 101 "" ""
+moves rndv 1025 "" ""
+moves eager 1025 "" 2K
 plan

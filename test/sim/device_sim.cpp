@@ -235,11 +235,11 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   actions = random.between(50, 1200);
   slot_bytes = static_cast<std::size_t>(std::max<std::uint64_t>(length_max / 8, 64));
 
-  // Cutoffs must be the same on every rank: the receiver computes the charge of what it gets.
   static const std::uint64_t cutoffs[] = {0, 1, 64, 1'000, 16'000, 100'000, UINT64_MAX};
   device_options.size = size;
   device_options.short_max = cutoffs[random.below(6)];
   device_options.eager_max = cutoffs[random.below(7)];
+  device_options.eager_auto = random.chance(200);
   static const std::uint64_t credits[] = {0, 20'000, 100'000, 4u << 20};
   device_options.credits_bytes = credits[random.below(4)];
   device_options.unexpected_max_bytes = random.chance(512) ? 1u << 20 : 64u << 20;

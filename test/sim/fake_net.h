@@ -179,6 +179,7 @@ class FakeNet final : public mplite::Net {
   int wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) override;
   std::int64_t now_ns() override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
+  int round_trip_us(int fd) override;
   void random(void* bytes, std::size_t count) override;
 
  private:

@@ -377,6 +377,50 @@ START_TEST(cutoffs_choose_what_the_counters_show) {
 }
 END_TEST
 
+START_TEST(cutoff_follows_the_round_trip_to_each_peer) {
+  DeviceOptions o = usual();
+  o.eager_auto = true;
+  o.unexpected_max_bytes = std::uint64_t{1} << 30;
+  o.credits_bytes = 16 << 20;
+  auto w = make_world(3, o);
+  const auto sends = [&](int to, std::size_t bytes) {
+    std::vector<std::uint8_t> data(bytes), into(bytes);
+    lite_request *send, *receive;
+    lite_status status;
+    w->as(to);
+    lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive);
+    w->as(0);
+    const std::uint64_t eager = counters(*w, 0).eager_msgs;
+    lite_isend(data.data(), bytes, to, &kEnvelope, 0, nullptr, &send);
+    w->settle();
+    return counters(*w, 0).eager_msgs > eager;
+  };
+  auto& rank = *w->ranks[0];
+  // small messages ask for nothing
+  ck_assert(!sends(1, kShort));
+  ck_assert(sends(1, kShort + 1));
+  ck_assert_int_eq(rank.round_trip_looks, 0);
+  // not known: as it was set, and asked for again
+  ck_assert(sends(1, kEager));
+  ck_assert(!sends(1, kEager + 1));
+  ck_assert_int_eq(rank.round_trip_looks, 2);
+  rank.round_trip_ns = {{1, 1}, {2, 1'000'000'000}};
+  ck_assert(!sends(1, ch_lite::kEagerCutoffMin + 1));
+  ck_assert_uint_eq(device(*w, 0).last_eager_cutoff(), ch_lite::kEagerCutoffMin);
+  ck_assert(sends(1, ch_lite::kEagerCutoffMin));
+  ck_assert(sends(2, ch_lite::kEagerCutoffMax));
+  ck_assert(!sends(2, ch_lite::kEagerCutoffMax + 1));
+  ck_assert_uint_eq(device(*w, 0).last_eager_cutoff(), ch_lite::kEagerCutoffMax);
+  ck_assert_int_eq(rank.round_trip_looks, 4);
+  // now and then again
+  rank.round_trip_ns[1] = 1'000'000'000;
+  int more = 0;
+  while (!sends(1, ch_lite::kEagerCutoffMin + 1)) ck_assert_int_lt(++more, 1000);
+  ck_assert_int_gt(more, 10);
+  ck_assert_int_eq(rank.round_trip_looks, 5);
+}
+END_TEST
+
 START_TEST(message_longer_than_the_receive_is_truncated_by_every_protocol) {
   for (std::size_t bytes : {std::size_t{100}, kShort + 100, kEager + 100}) {
     for (std::size_t room : {std::size_t{0}, std::size_t{1}, bytes - 1}) {
@@ -1687,7 +1731,7 @@ int main() {
   return run_tests("device",
                    {every_size_arrives_by_every_cutoff_expected_and_unexpected, pieces_arrive_by_every_cutoff_expected_and_unexpected,
                     receive_in_pieces_is_truncated_at_every_boundary_by_every_protocol, pieces_to_oneself_and_cancelled,
-                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show,
+                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show, cutoff_follows_the_round_trip_to_each_peer,
                     message_longer_than_the_receive_is_truncated_by_every_protocol,
                     rendezvous_handshake_needs_only_handlers,
                     matched_eager_message_goes_straight_into_the_users_buffer,

@@ -360,6 +360,10 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
   me().introduce_arg = arg;
 }
 int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
+int64_t MPID_ChannelRoundTrip(int peer) {
+  ++me().round_trip_looks;
+  return me().round_trip_ns[peer];
+}
 int MPID_ChannelInHandler(void) { return me().in_handler; }
 int MPID_ChannelHeadroom(void) { return me().headroom || !me().in_handler; }
 int MPID_ChannelRefill(void) {

@@ -67,6 +67,8 @@ struct Rank {
   bool headroom = true;
   bool outstanding = false;
   int outstanding_edges = 0;
+  std::map<int, std::int64_t> round_trip_ns;  // to others: 0, not known
+  int round_trip_looks = 0;
   int holds = 0;
   int waits = 0;
 };

@@ -44,6 +44,7 @@ const Pair kGood[] = {
     {"LITE_EAGER_MAX", "0", "0"},
     {"LITE_EAGER_MAX", "1048576", "1M"},
     {"LITE_EAGER_MAX", "3G", "3G"},
+    {"LITE_EAGER_MAX", "auto", "auto"},
     {"LITE_EAGER_MAX", "9223372036854775807", "9223372036854775807"},
     {"LITE_CONTROLLER", "sync", "sync"},
     {"LITE_CONTROLLER", "thread", "thread"},
@@ -74,6 +75,8 @@ const Pair kGood[] = {
     {"LITE_STATS", "1", "1"},
     {"LITE_TRACE", "1", "1"},
     {"LITE_TRACE", "./run/trace", "./run/trace"},
+    {"LITE_PROFILE", "none", "none"},
+    {"LITE_PROFILE", "/etc/ch_lite", "/etc/ch_lite"},
 };
 
 const Pair kBad[] = {
@@ -83,11 +86,12 @@ const Pair kBad[] = {
     {"LITE_SHORT_MAX", " 4096", nullptr},
     {"LITE_SHORT_MAX", "K", nullptr},
     {"LITE_SHORT_MAX", "0x10", nullptr},
-    {"LITE_EAGER_MAX", "auto", nullptr},
+    {"LITE_EAGER_MAX", "Auto", nullptr},
     {"LITE_EAGER_MAX", "18446744073709551616", nullptr},
     {"LITE_EAGER_MAX", "18446744073709551615K", nullptr},
     {"LITE_EAGER_MAX", "18014398509481988K", nullptr},  // 4K modulo 2^64
     {"LITE_EAGER_MAX", "9223372036854775808", nullptr},
+    {"LITE_PROFILE", "profile", nullptr},
     {"LITE_CONTROLLER", "SIGIO", nullptr},
     {"LITE_CONTROLLER", "threads", nullptr},
     {"LITE_SIGNAL", "SIGKILL", nullptr},
@@ -207,7 +211,7 @@ START_TEST(every_bad_value_is_refused_by_name_value_and_what_is_allowed) {
 }
 END_TEST
 
-START_TEST(trace_prefix_longer_than_its_room_is_refused) {
+START_TEST(path_longer_than_its_room_is_refused) {
   char value[400];
   std::memset(value, '/', sizeof value);
   value[sizeof value - 1] = '\0';
@@ -217,6 +221,20 @@ START_TEST(trace_prefix_longer_than_its_room_is_refused) {
   value[231] = '\0';
   ck_assert(parse_one("LITE_TRACE", value, k, error));
   ck_assert_uint_eq(std::strlen(k.trace_prefix), 231);
+}
+END_TEST
+
+START_TEST(variables_override_what_is_there) {
+  Knobs k = default_knobs();
+  k.short_max = 77, k.eager_max = 88;
+  g_name = "LITE_EAGER_MAX", g_value = "99";
+  char error[512] = "";
+  ck_assert(override_knobs(pretended, k, error, sizeof error));
+  ck_assert_uint_eq(k.short_max, 77);
+  ck_assert_uint_eq(k.eager_max, 99);
+  g_value = "many";
+  ck_assert(!override_knobs(pretended, k, error, sizeof error));
+  ck_assert_uint_eq(k.eager_max, 99);
 }
 END_TEST
 
@@ -286,6 +304,6 @@ END_TEST
 int main() {
   return run_tests("knobs", {defaults_of_the_design_are_in_force_without_variables, good_values_are_taken_and_formatted_in_their_own_syntax,
                              values_reach_their_members, every_bad_value_is_refused_by_name_value_and_what_is_allowed,
-                             trace_prefix_longer_than_its_room_is_refused, empty_variable_counts_as_not_set, error_sentence_never_leaves_its_buffer,
+                             path_longer_than_its_room_is_refused, variables_override_what_is_there, empty_variable_counts_as_not_set, error_sentence_never_leaves_its_buffer,
                              unknown_variable_is_told_with_the_nearest_one, help_forms_name_every_variable_with_its_default});
 }

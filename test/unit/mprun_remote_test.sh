@@ -17,7 +17,7 @@ shift
 cd / && exec env -i PATH="\$PATH" HOME=/ ON_HOST="\$host" sh -c "\$*"
 END
 chmod +x "$work/rsh"
-export LITE_RSH="$work/rsh" LITE_IFACE=lo
+export LITE_RSH="$work/rsh" LITE_IFACE=lo LITE_PROFILE=none
 unset MPLITE_SIZE MPLITE_RANK MPLITE_FD ON_HOST
 
 run() { # ARGUMENT…  -> $text, $status; standard input from our caller
@@ -46,7 +46,7 @@ done
 printf 'here\n' >"$work/machines"
 NOT_FOR_RANKS=1 run -n 1 -machinefile machines sh -c 'tr "\0" "\n" </proc/self/environ' </dev/null
 verdict ranks_get_nothing_but_lite_settings test \
-  "$(sed 's/=.*//' <<<"$text" | grep -vxE 'LITE_MPRUN|OLDPWD|SHLVL|_' | sort | tr '\n' ' ')" = "HOME LITE_IFACE MPLITE_FD MPLITE_RANK MPLITE_SIZE ON_HOST PATH PWD "
+  "$(sed 's/=.*//' <<<"$text" | grep -vxE 'LITE_MPRUN|OLDPWD|SHLVL|_' | sort | tr '\n' ' ')" = "HOME LITE_IFACE LITE_PROFILE MPLITE_FD MPLITE_RANK MPLITE_SIZE ON_HOST PATH PWD "
 
 # Wherever the one that fails is, the others end, on their hosts, too: nobody is left who sleeps.
 nap=60.$$

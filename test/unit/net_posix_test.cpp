@@ -489,6 +489,29 @@ START_TEST(idle_peer_is_not_silent) {
 }
 END_TEST
 
+START_TEST(round_trip_is_known_once_data_was_acknowledged) {
+  Link link;
+  char byte = 'x';
+  for (int i = 0; i < 10; ++i) {
+    ck_assert_int_eq(link.write(link.a, &byte, 1), 1);
+    NetEvent event;
+    ck_assert_int_eq(link.net.watch(link.b, 1, kReadable), 0);
+    ck_assert_int_eq(link.net.wait(&event, 1, 1'000'000'000), 1);
+    ck_assert_int_eq(link.net.unwatch(link.b), 0);
+    ck_assert_int_eq(link.read(link.b, &byte, 1), 1);
+    ck_assert_int_eq(link.write(link.b, &byte, 1), 1);
+    ck_assert_int_eq(link.read(link.a, &byte, 1), 1);
+  }
+  const int round_trip = link.net.round_trip_us(link.a);
+  ck_assert_int_gt(round_trip, 0);
+  ck_assert_int_lt(round_trip, 1'000'000);
+  const int fresh = link.net.open_stream(AF_INET);
+  ck_assert_int_eq(link.net.round_trip_us(fresh), 0);
+  ck_assert_int_eq(link.net.round_trip_us(-1), 0);
+  link.net.close(fresh);
+}
+END_TEST
+
 START_TEST(random_fills_every_byte_and_no_more) {
   PosixNet net;
   std::uint8_t bytes[1003], sum[1000] = {};
@@ -530,7 +553,7 @@ int main() {
         lengths_beyond_one_call_are_clamped, second_listener_on_a_port_is_refused, port_of_an_ended_job_can_be_had_again,
         ipv6_listener_leaves_the_ipv4_port_free, refused_connection_is_reported, readiness_is_level_triggered_and_carries_the_token,
         more_ready_than_one_call_tells_are_told_by_the_next, reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
-        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent,
+        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent, round_trip_is_known_once_data_was_acknowledged,
         random_fills_every_byte_and_no_more,
         waiting_process_does_not_hand_its_epoll_to_a_child})
     tcase_add_test(cases, test);

@@ -44,6 +44,14 @@ START_TEST(bad_knob_is_an_argument_fault_that_names_it) {
 }
 END_TEST
 
+START_TEST(bad_profile_is_an_argument_fault_that_names_it) {
+  setenv("LITE_PROFILE", "/nowhere/profile", 1);
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert_ptr_nonnull(std::strstr(f->error, "/nowhere/profile"));
+}
+END_TEST
+
 START_TEST(interface_that_does_not_exist_is_an_argument_fault) {
   auto f = std::make_unique<Fixture>();
   setenv("LITE_IFACE", "nosuch0", 1);
@@ -76,7 +84,7 @@ END_TEST
 }  // namespace
 
 int main() {
-  return run_tests("process", {job_of_one_rank_listens_joins_and_ends, bad_knob_is_an_argument_fault_that_names_it,
+  return run_tests("process", {job_of_one_rank_listens_joins_and_ends, bad_knob_is_an_argument_fault_that_names_it, bad_profile_is_an_argument_fault_that_names_it,
                                interface_that_does_not_exist_is_an_argument_fault, port_range_that_is_taken_is_a_system_fault,
                                bad_table_is_an_argument_fault_that_names_the_rank});
 }

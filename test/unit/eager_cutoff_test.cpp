@@ -1,0 +1,40 @@
+// eager_cutoff.h: where a copy costs as much as a round trip.
+#include "ch_lite/eager_cutoff.h"
+
+#include "run_tests.h"
+
+using namespace ch_lite;
+
+namespace {
+
+constexpr std::uint64_t kWindow = 2 << 20;
+
+START_TEST(copy_costs_as_much_as_a_round_trip) {
+  // 100 us per MB: 20 us are 205 KB
+  ck_assert_uint_eq(eager_cutoff(20'000, 100'000, kWindow), 204 * 1024);
+  ck_assert_uint_eq(eager_cutoff(40'000, 100'000, kWindow), 408 * 1024);
+  ck_assert_uint_eq(eager_cutoff(40'000, 200'000, kWindow), 204 * 1024);
+}
+END_TEST
+
+START_TEST(cutoff_has_bounds) {
+  ck_assert_uint_eq(eager_cutoff(0, 100'000, kWindow), kEagerCutoffMin);
+  ck_assert_uint_eq(eager_cutoff(-5, 100'000, kWindow), kEagerCutoffMin);
+  ck_assert_uint_eq(eager_cutoff(INT64_MAX, 1, kWindow), kEagerCutoffMax);
+  ck_assert_uint_eq(eager_cutoff(1'000'000, 100'000, kWindow), kEagerCutoffMax);
+  // two such messages fit into the credit
+  ck_assert_uint_eq(eager_cutoff(1'000'000, 100'000, 256 * 1024), 128 * 1024);
+  ck_assert_uint_eq(eager_cutoff(0, 100'000, 16 * 1024), 8 * 1024);
+}
+END_TEST
+
+START_TEST(copying_is_measured) {
+  const std::uint64_t ns = measure_copy_ns_per_mb();
+  ck_assert_uint_gt(ns, 5'000);        // 200 GB/s
+  ck_assert_uint_lt(ns, 100'000'000);  // 10 MB/s, under any sanitizer
+}
+END_TEST
+
+}  // namespace
+
+int main() { return run_tests("eager_cutoff", {copy_costs_as_much_as_a_round_trip, cutoff_has_bounds, copying_is_measured}); }

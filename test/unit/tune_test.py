@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""What scripts/tune reckons and writes: which protocol a sample stands for, the cutoffs, and a profile in which other lines stay."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+TUNE = os.path.join(TOP, "scripts", "tune")
+loader = importlib.machinery.SourceFileLoader("tune", TUNE)
+tune = importlib.util.module_from_spec(importlib.util.spec_from_loader("tune", loader))
+loader.exec_module(tune)
+
+
+def result(times, rounds=3):
+    """{bytes: {protocol: us}}; the rounds differ in speed, not in what is faster."""
+    return {"samples": [{"bytes": count, "name": name, "round": number, "us": us * (1 + number)} for count, by_name in times.items() for name, us in by_name.items()
+                        for number in range(rounds)], "about": {"where": "hosts a,b", "rates": ["link"]}}
+
+
+USUAL = {
+    64: {"short": 3.0, "eager": 3.4, "rendezvous": 9.9, "auto": 3.0},
+    4096: {"short": 5.0, "eager": 5.2, "rendezvous": 9.9, "auto": 5.0},
+    8192: {"short": 7.0, "eager": 6.5, "rendezvous": 9.9, "auto": 6.6},
+    65536: {"short": 20.0, "eager": 20.0, "rendezvous": 20.1, "auto": 20.0},
+    131072: {"short": 30.0, "eager": 30.0, "rendezvous": 36.0, "auto": 36.0},
+    262144: {"short": 50.0, "eager": 50.0, "rendezvous": 52.0, "auto": 50.0},
+    524288: {"short": 90.0, "eager": 90.0, "rendezvous": 91.0, "auto": 90.0},
+    2097152: {"short": 300.0, "eager": 300.0, "rendezvous": 400.0, "auto": 300.0},
+}
+
+
+class Choosing(unittest.TestCase):
+    def test_samples_stand_for_the_protocol_that_they_were_forced_to(self):
+        curve = {point["bytes"]: point for point in tune.curve_of(result(USUAL))}
+        self.assertEqual(set(curve[64]["us"]), {"short", "eager", "auto"})
+        self.assertEqual(set(curve[65536]["us"]), {"eager", "auto"})
+        self.assertEqual(set(curve[131072]["us"]), {"eager", "rendezvous", "auto"})
+        self.assertEqual(curve[64]["us"]["short"], 6.0)
+        self.assertAlmostEqual(curve[131072]["ratio"]["rendezvous/eager"], 1.2)
+        self.assertAlmostEqual(curve[8192]["ratio"]["eager/short"], 6.5 / 7)
+
+    def test_ratios_are_of_the_same_round(self):
+        samples = [{"bytes": 131072, "name": name, "round": number, "us": us} for name, by_round in (("eager", (10, 100, 30)), ("rendezvous", (20, 110, 33))) for number, us in enumerate(by_round)]
+        self.assertAlmostEqual(tune.curve_of({"samples": samples})[0]["ratio"]["rendezvous/eager"], 1.1)
+        # a round that one of them did not end counts for neither
+        self.assertAlmostEqual(tune.curve_of({"samples": samples[:-1]})[0]["ratio"]["rendezvous/eager"], 1.55)
+
+    def test_cutoffs_are_where_the_protocols_cross(self):
+        curve = tune.curve_of(result(USUAL))
+        self.assertEqual(tune.choose(curve, 3), {"LITE_SHORT_MAX": 4096, "LITE_EAGER_MAX": 262144})
+        self.assertEqual(tune.choose(curve, 10)["LITE_EAGER_MAX"], 131072)
+        self.assertEqual(tune.choose(curve, 50)["LITE_EAGER_MAX"], tune.EAGER_LEAST)
+        # more than the credit bears is not suggested, however fast
+        self.assertEqual(tune.choose(curve, 0)["LITE_EAGER_MAX"], 524288)
+
+    def test_short_ends_at_the_first_length_at_which_it_loses(self):
+        times = {count: {"short": short, "eager": 5.0} for count, short in ((64, 4.0), (128, 5.04), (256, 5.2), (512, 4.0))}
+        self.assertEqual(tune.choose(tune.curve_of(result(times)), 3)["LITE_SHORT_MAX"], 128)
+        times[64]["short"] = 6.0
+        self.assertEqual(tune.choose(tune.curve_of(result(times)), 3)["LITE_SHORT_MAX"], 0)
+
+
+class Writing(unittest.TestCase):
+    def run_tune(self, directory, *arguments, times=None):
+        source = os.path.join(directory, "compare.json")
+        with open(source, "w", encoding="utf-8") as text:
+            json.dump(result(times or USUAL), text)
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("LITE_") and name != "XDG_CONFIG_HOME"}
+        environment["HOME"] = directory
+        return subprocess.run([sys.executable, TUNE, "--from", source, *arguments], capture_output=True, text=True, check=False, env=environment)
+
+    def test_profile_is_where_the_device_looks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.run_tune(directory)
+            path = os.path.join(directory, ".config", "ch_lite", "profile")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(path, done.stdout)
+            self.assertRegex(done.stdout, r"\n +4K +10\.00 +10\.40 +- +10\.00 +-  <- LITE_SHORT_MAX\n")
+            self.assertRegex(done.stdout, r"\n +256K +- +100\.00 +104\.00 +100\.00 +1\.04  <- LITE_EAGER_MAX\n")
+            with open(path, encoding="utf-8") as text:
+                self.assertRegex(text.read(), r"\A# scripts/tune, \d{4}-\d\d-\d\d: hosts a,b, rate link\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=256K\n\Z")
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o644)
+
+    def test_other_lines_stay_and_a_second_run_replaces_the_first(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = os.path.join(directory, "mine")
+            with open(path, "w", encoding="utf-8") as text:
+                text.write("# my own\n LITE_EAGER_MAX = 7\nLITE_CREDITS=4M\n")
+            os.chmod(path, 0o600)
+            for _ in range(2):
+                self.assertEqual(self.run_tune(directory, "--profile", path).returncode, 0)
+            with open(path, encoding="utf-8") as text:
+                self.assertRegex(text.read(), r"\A# my own\nLITE_CREDITS=4M\n# scripts/tune, .*\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=256K\n\Z")
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+            self.assertEqual(sorted(os.listdir(directory)), ["compare.json", "mine"])
+
+    def test_nothing_is_written_when_it_cannot_be_or_need_not(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.run_tune(directory, "--no-write", "--json")
+            self.assertEqual(json.loads(done.stdout)["chosen"], {"LITE_SHORT_MAX": 4096, "LITE_EAGER_MAX": 262144})
+            self.assertIsNone(json.loads(done.stdout)["profile"])
+            done = self.run_tune(directory, times={64: USUAL[64]})
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("some of --sizes below and some above 64K", done.stderr)
+            done = self.run_tune(directory, "--profile", os.path.join(directory, "compare.json", "profile"))
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("cannot be written", done.stderr)
+            self.assertEqual(os.listdir(directory), ["compare.json"])
+
+
+if __name__ == "__main__":
+    unittest.main()
