@@ -11,6 +11,7 @@ namespace mplite {
 namespace {
 
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
+constexpr std::uint64_t kFlatBytes = 512;          // up to here a copy costs less than what the kernel does for a list of pieces
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
 
 FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, std::uint64_t offset, std::uint64_t total) {
@@ -28,6 +29,16 @@ std::uint64_t shorten(iovec* parts, int& parts_count, std::uint64_t bytes) {
     parts[i].iov_len = bytes - listed;
     parts_count = i + 1;
     return bytes;
+  }
+}
+
+// Header and payload in one piece.
+void flatten(std::uint8_t* at, const FrameHeader& header, const iovec* parts, int parts_count) {
+  std::memcpy(at, &header, sizeof header);
+  at += sizeof header;
+  for (int i = 0; i < parts_count; ++i) {
+    if (parts[i].iov_len > 0) std::memcpy(at, parts[i].iov_base, parts[i].iov_len);
+    at += parts[i].iov_len;
   }
 }
 
@@ -142,13 +153,7 @@ bool Engine::gather(int peer, const FrameHeader& header, const iovec* parts, int
   } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes) {
     return false;
   }
-  std::uint8_t* at = gather_buffer_ + gathered_bytes_;
-  std::memcpy(at, &header, sizeof header);
-  at += sizeof header;
-  for (int i = 0; i < parts_count; ++i) {
-    if (parts[i].iov_len > 0) std::memcpy(at, parts[i].iov_base, parts[i].iov_len);
-    at += parts[i].iov_len;
-  }
+  flatten(gather_buffer_ + gathered_bytes_, header, parts, parts_count);
   gathered_bytes_ += bytes;
   ++gathered_;
   ++counters_.gathered;
@@ -321,9 +326,16 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   const bool straight = idle(p) && gathered_peer_ != peer && parts_count <= 3;
   if (straight) {  // the common case: straight from the caller's memory, nothing is queued
     iovec all[4];
-    all[0] = {&header, sizeof header};
-    for (int i = 0; i < parts_count; ++i) all[i + 1] = parts[i];
-    const std::int64_t n = net_.write(c->fd, all, parts_count + 1);
+    std::uint8_t flat[kFlatBytes];
+    int all_count = 1;
+    if (kFrameHeaderBytes + length <= sizeof flat) {
+      all[0] = {flat, kFrameHeaderBytes + length};
+      flatten(flat, header, parts, parts_count);
+    } else {
+      all[0] = {&header, sizeof header};
+      for (int i = 0; i < parts_count; ++i) all[all_count++] = parts[i];
+    }
+    const std::int64_t n = net_.write(c->fd, all, all_count);
     ++counters_.writes;
     if (n < 0 && n != -EAGAIN) {
       lose(peer, static_cast<int>(-n));
