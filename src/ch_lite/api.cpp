@@ -11,7 +11,7 @@ using ch_lite::MatchKey;
 using ch_lite::Pace;
 using mplite::Memory;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0, 0, 0};
+lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0, 0, 0, 0};
 
 namespace {
 
@@ -43,6 +43,7 @@ void came_to_look(int call) {
 
 void came_for(int call) {
   LITE_HOT_SET(calls, LITE_HOT_GET(calls) + 1);
+  LITE_HOT_SET(started, 1);
   came_to_look(call);
 }
 
@@ -229,8 +230,8 @@ int lite_progress(void) {
   const bool empty = device.completions() == 0 && device.events() == before;
   const std::uint32_t empty_polls = device.note_poll(empty);
   const ch_lite::DeviceHooks& hooks = device.options().hooks;
-  // A lone MPI_Test never sleeps: only the second poll since the application was outside is a wait.
-  if (empty && LITE_HOT_GET(polls_since_exit) > 1 && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
+  // A lone MPI_Test never sleeps: a wait is the second poll since the application was outside, or the first one of a call that has started something (MPI_Recv).
+  if (empty && (LITE_HOT_GET(polls_since_exit) > 1 || LITE_HOT_GET(started) != 0) && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
   return static_cast<int>(device.completions());
 }
 

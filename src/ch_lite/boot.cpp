@@ -100,11 +100,15 @@ void idle(void*, std::uint32_t) {
   const Counters& counters = b.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
   const std::int64_t now = b.net.now_ns();
-  // A new wait of the host is news too: its first polls are cheap and quick.
-  if (news != b.news_seen || new_wait) {
+  if (news != b.news_seen) {
     b.news_seen = news;
     b.news_ns = now;
     return;
+  }
+  // A new wait of the host is news too: its first polls are cheap and quick, if it has its core to itself.
+  if (new_wait) {
+    b.news_ns = now;
+    if (b.policy.yield_after_ns > 0) return;
   }
   const WaitStep step = decide(b.policy, now - b.news_ns);
   if (step.kind == WaitStep::kPoll) return;

@@ -189,6 +189,7 @@ typedef struct lite_hot_state {
     volatile int yield_due;             /* MPI_THREAD_MULTIPLE: give the core away as soon as the host's lock is open */
     volatile int only_sends;            /* the application has done nothing but send since it last sent */
     volatile int gathered;              /* LITE_GATHERED_* */
+    volatile int started;               /* the application has started an operation since it was last outside MPI: when it polls as well, it waits */
 } lite_hot_state;
 extern lite_hot_state lite_hot;
 /* The helper thread, and other threads of the application, look at it and change it at the same time: word by word, in no order. A plain load and store on every processor that we know. */
@@ -205,6 +206,7 @@ static inline void lite_host_exit(void)
 {
     LITE_HOT_SET(polls_since_exit, 0);
     LITE_HOT_SET(only_sends, 0);
+    LITE_HOT_SET(started, 0);
     if (__builtin_expect(LITE_HOT_GET(want_arm) | LITE_HOT_GET(gathered), 0))
         lite_host_exit_slow();
 }
@@ -214,6 +216,7 @@ void lite_host_exit_sending_slow(void);
 static inline void lite_host_exit_sending(void)
 {
     LITE_HOT_SET(polls_since_exit, 0);
+    LITE_HOT_SET(started, 0);
     if (__builtin_expect(LITE_HOT_GET(want_arm) | (LITE_HOT_GET(gathered) == LITE_GATHERED_UNGUARDED), 0))
         lite_host_exit_sending_slow();
 }

@@ -813,6 +813,38 @@ END_TEST
 
 // ---- probe, matched probe, cancel ----
 
+START_TEST(who_polls_is_known_to_wait_from_the_second_poll_or_when_the_call_started_something) {
+  static int idles;
+  DeviceOptions o = usual();
+  o.hooks.idle = [](void*, std::uint32_t) { ++idles; };
+  auto w = make_world(2, o);
+  w->as(1);
+  idles = 0;
+  lite_host_exit();
+  lite_progress();  // MPI_Test
+  ck_assert_int_eq(idles, 0);
+  lite_progress();
+  ck_assert_int_eq(idles, 1);
+  lite_host_exit();
+  std::uint8_t byte = 0;
+  lite_request* receive;
+  lite_status status;
+  ck_assert_int_eq(lite_irecv(&byte, 1, 0, &kEnvelope, nullptr, &status, &receive), LITE_PENDING);
+  lite_progress();  // MPI_Recv
+  ck_assert_int_eq(idles, 2);
+  for (const bool sending : {false, true}) {  // after MPI_Irecv, after MPI_Isend
+    sending ? lite_host_exit_sending() : lite_host_exit();
+    lite_progress();
+    ck_assert_int_eq(idles, 2);
+    std::uint8_t other = 0;
+    lite_request* more;
+    ck_assert_int_eq(lite_irecv(&other, 1, 0, &kEnvelope, nullptr, &status, &more), LITE_PENDING);
+    lite_cancel_recv(more);
+  }
+  lite_cancel_recv(receive);
+}
+END_TEST
+
 START_TEST(probe_reports_without_taking) {
   auto w = make_world(2, usual());
   const auto data = pattern(50000, 1);
@@ -1741,7 +1773,7 @@ int main() {
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
-                    credit_comes_back_from_a_receiver_that_only_receives, probe_reports_without_taking,
+                    credit_comes_back_from_a_receiver_that_only_receives, who_polls_is_known_to_wait_from_the_second_poll_or_when_the_call_started_something, probe_reports_without_taking,
                     detached_message_is_hidden_and_received_by_imrecv_in_every_state,
                     cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled,
                     self_send_of_every_size_posted_and_unexpected, self_sends_without_receive_are_bounded_by_pinning,
