@@ -7,7 +7,7 @@
 
 namespace mplite {
 
-// Every call is one system call wrapper of libc (or a few), so all are signal-safe once their symbols are bound (link with -z now).
+// Every call is one system call wrapper of libc (or a few), so all are signal-safe: their symbols are bound when the program is loaded (-fno-plt).
 // What net.h says of results holds. Sockets are IPv4 or IPv6, never both (IPV6_V6ONLY), with SO_REUSEADDR on listeners.
 class PosixNet final : public Net {
  public:
