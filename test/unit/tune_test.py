@@ -59,11 +59,15 @@ class Choosing(unittest.TestCase):
         # more than the credit bears is not suggested, however fast
         self.assertEqual(tune.choose(curve, 0)["LITE_EAGER_MAX"], 524288)
 
-    def test_short_ends_at_the_first_length_at_which_it_loses(self):
-        times = {count: {"short": short, "eager": 5.0} for count, short in ((64, 4.0), (128, 5.04), (256, 5.2), (512, 4.0))}
-        self.assertEqual(tune.choose(tune.curve_of(result(times)), 3)["LITE_SHORT_MAX"], 128)
-        times[64]["short"] = 6.0
-        self.assertEqual(tune.choose(tune.curve_of(result(times)), 3)["LITE_SHORT_MAX"], 0)
+    def short_max(self, times):
+        return tune.choose(tune.curve_of(result({count: {"short": us, "eager": 5.0} for count, us in zip((64, 128, 256, 512, 1024), times)})), 3)["LITE_SHORT_MAX"]
+
+    def test_one_odd_time_does_not_decide(self):
+        self.assertEqual(self.short_max((4.0, 4.5, 5.04, 5.2, 5.3)), 256)    # within the tolerance
+        self.assertEqual(self.short_max((9.0, 4.0, 4.0, 4.0, 6.0)), 512)
+        self.assertEqual(self.short_max((4.0, 90.0, 4.0, 4.0, 4.0)), 1024)
+        self.assertEqual(self.short_max((4.0, 6.0, 6.0, 2.0, 6.0)), 512)
+        self.assertEqual(self.short_max((6.0, 6.0, 6.0, 2.0, 6.0)), 0)
 
 
 class Writing(unittest.TestCase):
