@@ -8,9 +8,10 @@ namespace ch_lite {
 // How long it takes to copy 1 MB within this process, ns, measured when it is asked for (0.2 ms). Never 0.
 std::uint64_t measure_copy_ns_per_mb();
 
-// The cutoff for a peer, bytes. An eager message that no receive waits for is copied once more; a message by rendezvous waits for a round trip: up to the length at which the two
+// The cutoff for a peer, bytes. An eager message that no receive waits for is copied once more; a message by rendezvous waits for a round trip and for both ends to act on it: up to the length at which the two
 // cost the same, eager is the better bet. At most half of the credit window, so that a second one can follow.
 std::uint64_t eager_cutoff(std::int64_t round_trip_ns, std::uint64_t copy_ns_per_mb, std::uint64_t window);
-inline constexpr std::uint64_t kEagerCutoffMin = 16 * 1024, kEagerCutoffMax = 1024 * 1024;
+// Below the least one a rendezvous brings nothing with its request (kFragmentMax).
+inline constexpr std::uint64_t kEagerCutoffMin = 64 * 1024, kEagerCutoffMax = 1024 * 1024;
 
 }  // namespace ch_lite

@@ -10,16 +10,16 @@ namespace {
 constexpr std::uint64_t kWindow = 2 << 20;
 
 START_TEST(copy_costs_as_much_as_a_round_trip) {
-  // 100 us per MB: 20 us are 205 KB
-  ck_assert_uint_eq(eager_cutoff(20'000, 100'000, kWindow), 204 * 1024);
-  ck_assert_uint_eq(eager_cutoff(40'000, 100'000, kWindow), 408 * 1024);
-  ck_assert_uint_eq(eager_cutoff(40'000, 200'000, kWindow), 204 * 1024);
+  // 100 us per MB: 12 us and the 8 of the handshake are 205 KB
+  ck_assert_uint_eq(eager_cutoff(12'000, 100'000, kWindow), 204 * 1024);
+  ck_assert_uint_eq(eager_cutoff(32'000, 100'000, kWindow), 408 * 1024);
+  ck_assert_uint_eq(eager_cutoff(32'000, 200'000, kWindow), 204 * 1024);
 }
 END_TEST
 
 START_TEST(cutoff_has_bounds) {
-  ck_assert_uint_eq(eager_cutoff(0, 100'000, kWindow), kEagerCutoffMin);
-  ck_assert_uint_eq(eager_cutoff(-5, 100'000, kWindow), kEagerCutoffMin);
+  ck_assert_uint_eq(eager_cutoff(0, 1'000'000, kWindow), kEagerCutoffMin);
+  ck_assert_uint_eq(eager_cutoff(-5, 1'000'000, kWindow), kEagerCutoffMin);
   ck_assert_uint_eq(eager_cutoff(INT64_MAX, 1, kWindow), kEagerCutoffMax);
   ck_assert_uint_eq(eager_cutoff(1'000'000, 100'000, kWindow), kEagerCutoffMax);
   // two such messages fit into the credit
