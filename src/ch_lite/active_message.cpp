@@ -19,7 +19,7 @@ int Device::am_isend(int peer, std::uint32_t handler, const void* header, std::u
   if (peer == options_.rank) return am_send_self(message);
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
-  const Choice choice = choose_am_protocol(header_bytes, data_bytes, options_.eager_auto ? cutoffs_measured(peer, data_bytes) : cutoffs_, p.credits[kActive].left());
+  const Choice choice = choose_am_protocol(header_bytes, data_bytes, cutoffs_for(peer, data_bytes), p.credits[kActive].left());
   if (choice.out_of_credit) ++c.credit_stalls;
   if (choice.protocol == Protocol::kWait || p.am_wait_head != nullptr) return am_wait(peer, message, cookie, request);
 

@@ -123,6 +123,7 @@ void Device::dispatch(const Packet& packet, int from) {
       return protocol_error(from, "more active-message credit returned than was given (is LITE_CREDITS the same on every rank?)");
     if (peer.am_wait_head != nullptr) attend(peer, kAttentionPump);
   }
+  if (packet.late) peer.in_time = 0;
   switch (packet.type) {
     case PacketType::kShort: return handle_short(packet, from);
     case PacketType::kEager: return handle_eager(packet, from);
@@ -200,12 +201,16 @@ int Device::send_control(int peer, PacketHeader* packet, int bytes, const void* 
   if (p.lost != 0) return -p.lost;
   packet->credit = p.credits[kPointToPoint].take_owed();
   packet->am_credit = p.credits[kActive].take_owed();
+  if (p.tell_late) packet->flags |= kPacketLate;
   const auto send = [&] {
     return data_bytes == 0 ? MPID_SendControl(packet, bytes, peer) : MPID_SendControlData(packet, bytes, data, data_bytes, peer);
   };
   int result = send();
   if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
-  if (result >= 0) return 0;
+  if (result >= 0) {
+    p.tell_late = false;
+    return 0;
+  }
   p.credits[kPointToPoint].put_back(packet->credit);
   p.credits[kActive].put_back(packet->am_credit);
   return result;
@@ -351,7 +356,8 @@ void Device::free_message(Message* m) {
   messages_.give(m);
 }
 
-void Device::count_unexpected(std::uint64_t bytes) {
+void Device::count_unexpected(Peer& from, std::uint64_t bytes) {
+  if (bytes > kLongBytes) from.tell_late = true;
   mplite::Counters& c = mplite::channel_counters();
   ++c.unexpected;
   c.unexpected_bytes += bytes;
@@ -402,20 +408,33 @@ bool Device::introduce(int peer, std::uint32_t window) {
   return true;
 }
 
-Cutoffs Device::cutoffs_measured(int peer, std::uint64_t bytes) {
+Cutoffs Device::cutoffs_for(int peer, std::uint64_t bytes) {
+  if (bytes <= cutoffs_.short_max) return cutoffs_;
   Peer& p = peers_[peer];
-  if (bytes <= cutoffs_.short_max || bytes <= kEagerCutoffMin) return cutoffs_of(p);
+  if (options_.eager_auto && bytes > kEagerCutoffMin) measure_eager_cutoff(p, peer);
+  return cutoffs_of(p);
+}
+
+Cutoffs Device::cutoffs_of(const Peer& p) const {
+  Cutoffs cutoffs = cutoffs_;
+  if (p.eager_max != 0) cutoffs.eager_max = p.eager_max;
+  if (p.in_time < kInTimeEnough) return cutoffs;
+  cutoffs.fragment_max = kFragmentBytesInTime;
+  if (options_.eager_auto) cutoffs.eager_max = std::max(cutoffs.eager_max, eager_cutoff_in_time(window_));
+  return cutoffs;
+}
+
+void Device::measure_eager_cutoff(Peer& p, int peer) {
   if (p.eager_looks != 0) {
     --p.eager_looks;
-    return cutoffs_of(p);
+    return;
   }
   const std::int64_t round_trip = MPID_ChannelRoundTrip(peer);
-  if (round_trip <= 0) return cutoffs_of(p);
+  if (round_trip <= 0) return;
   if (copy_ns_per_mb_ == 0) copy_ns_per_mb_ = measure_copy_ns_per_mb();
   eager_cutoff_ = eager_cutoff(round_trip, copy_ns_per_mb_, window_);
   p.eager_max = static_cast<std::uint32_t>(eager_cutoff_);
   p.eager_looks = kEagerLooks;
-  return cutoffs_of(p);
 }
 
 void Device::protocol_error(int peer, const char* what) {

@@ -121,6 +121,8 @@ struct Peer {
   std::uint32_t eager_max = 0;    // with eager_auto, bytes; 0: not measured yet
   std::uint32_t eager_looks = 0;  // messages until it is measured again
   std::uint8_t attention = 0;    // kAttention*
+  std::uint8_t in_time = 0;      // messages by rendezvous in a row that found their receive, at most kInTimeEnough
+  bool tell_late = false;        // a long one of the peer's did not: said with the next packet
   bool on_attention_list = false;
   bool on_am_list = false;
   bool departed = false;         // lost, which concerns only what is open with just this peer
@@ -275,10 +277,12 @@ class Device {
 
   Message* new_message(int peer, const Packet& packet, MessageState state, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
   void free_message(Message* message) MPLITE_SIGNAL_SAFE;
-  void count_unexpected(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
-  Cutoffs cutoffs_of(const Peer& p) const MPLITE_SIGNAL_SAFE { return p.eager_max == 0 ? cutoffs_ : Cutoffs{cutoffs_.short_max, p.eager_max}; }
-  // With eager_auto, for a message of `bytes`: looks at the round trip when that is due.
-  Cutoffs cutoffs_measured(int peer, std::uint64_t bytes);
+  void count_unexpected(Peer& from, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  // For a message of `bytes` to the peer: by the knobs, by what is known of it and, with eager_auto, by its round trip, at which this looks when that is due.
+  Cutoffs cutoffs_for(int peer, std::uint64_t bytes);
+  // The same as they stand.
+  Cutoffs cutoffs_of(const Peer& p) const MPLITE_SIGNAL_SAFE;
+  void measure_eager_cutoff(Peer& p, int peer);
   // A block for arriving data: from the heap too when the context allows it.
   Block obtain_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
 

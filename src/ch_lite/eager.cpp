@@ -76,7 +76,7 @@ void Device::handle_eager(const Packet& packet, int from) {
     m->request = r;
     return defer(m);
   }
-  count_unexpected(packet.bytes);
+  count_unexpected(peers_[from], packet.bytes);
   Message* m = new_message(from, packet, packet.bytes == 0 ? MessageState::kReady : MessageState::kDeferred, kPointToPoint, charge);
   matcher_.add_unexpected(m);
   if (packet.bytes != 0) arrive_by_channel(m);

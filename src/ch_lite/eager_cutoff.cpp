@@ -41,4 +41,6 @@ std::uint64_t eager_cutoff(std::int64_t round_trip_ns, std::uint64_t copy_ns_per
   return std::min(std::clamp(even, kEagerCutoffMin, kEagerCutoffMax), window / 2);
 }
 
+std::uint64_t eager_cutoff_in_time(std::uint64_t window) { return std::min(kEagerCutoffInTime, window / 2); }
+
 }  // namespace ch_lite

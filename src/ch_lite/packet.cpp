@@ -99,10 +99,11 @@ std::optional<Packet> decode(std::span<const std::uint8_t> bytes) {
   Packet p;
   p.type = h.type;
   p.sync = (h.flags & kPacketSync) != 0;
+  p.late = (h.flags & kPacketLate) != 0;
   p.credit = h.credit;
   p.am_credit = h.am_credit;
   const bool may_sync = h.type == PacketType::kShort || h.type == PacketType::kEager;
-  if ((h.flags & ~kPacketSync) != 0 || (p.sync && !may_sync)) return std::nullopt;
+  if ((h.flags & ~(kPacketSync | kPacketLate)) != 0 || (p.sync && !may_sync)) return std::nullopt;
 
   bool good = false;
   switch (h.type) {

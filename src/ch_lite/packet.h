@@ -37,6 +37,7 @@ enum class PacketType : std::uint8_t {
 };
 
 inline constexpr std::uint8_t kPacketSync = 1;  // flags: the sender waits for kSyncAck
+inline constexpr std::uint8_t kPacketLate = 2;  // flags, of any packet: since the last one, a long message of yours (protocol.h kLongBytes) found no receive
 
 // First in every packet. The credits are bytes that its receiver may spend again, piggybacked on whatever goes that way.
 struct PacketHeader {
@@ -112,6 +113,7 @@ inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come ba
 struct Packet {
   PacketType type;
   bool sync = false;
+  bool late = false;               // all
   bool again = false;              // kCts
   std::uint32_t credit = 0;
   std::uint32_t am_credit = 0;

@@ -20,10 +20,11 @@ Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_
   else if (within(bytes, cutoffs.eager_max))
     wanted = Protocol::kEager;
   if (wanted == Protocol::kRendezvous) {
-    const std::uint64_t fragment = std::min(cutoffs.eager_max, kFragmentMax);
-    const std::uint64_t cost = message_charge(fragment);
-    if (fragment == 0 || fragment >= bytes || cost > spare) return {Protocol::kRendezvous, 0, false};
-    return {Protocol::kRendezvous, cost, false, fragment};
+    for (std::uint64_t fragment = std::min(cutoffs.eager_max, cutoffs.fragment_max);; fragment = kFragmentBytes) {
+      const std::uint64_t cost = message_charge(fragment);
+      if (fragment != 0 && fragment < bytes && cost <= spare) return {Protocol::kRendezvous, cost, false, fragment};
+      if (fragment <= kFragmentBytes) return {Protocol::kRendezvous, 0, false};
+    }
   }
   const std::uint64_t charge = message_charge(bytes);
   if (charge > credit_left) return {Protocol::kRendezvous, 0, true};

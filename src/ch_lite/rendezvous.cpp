@@ -49,7 +49,7 @@ void Device::handle_rts(const Packet& packet, int from) {
   Request* r = match(packet.key);
   if (r == nullptr) {
     Message* m = new_message(from, packet, charge == 0 ? MessageState::kOffered : MessageState::kDeferred, kPointToPoint, charge);
-    count_unexpected(packet.bytes);
+    count_unexpected(peers_[from], packet.bytes);
     matcher_.add_unexpected(m);
     if (charge != 0) arrive_by_channel(m);
     return;
@@ -166,6 +166,8 @@ void Device::handle_cts(const Packet& packet, int from) {
   if (r->state != RequestState::kAwaitingCts || packet.bytes > r->bytes || (put && packet.bytes != r->bytes) || rest != (packet.transfer != 0))
     return protocol_error(from, "a CTS that does not fit its RTS");
   r->accepted = packet.bytes;
+  Peer& p = peers_[from];
+  if (r->kind == RequestKind::kSend && !packet.late && p.in_time < kInTimeEnough) ++p.in_time;
   if (!rest && r->fragment_open) {
     r->channel = 0;
     return r->to(RequestState::kSending);  // on_fragment_sent completes it

@@ -32,7 +32,7 @@ int Device::send_self(const Memory& memory, std::uint64_t bytes, const MatchKey&
     CHLITE_CHECK(credits.spend(charge) && credits.accept(charge));
     Message* m = new_message(self, packet, MessageState::kReady, kPointToPoint, charge);
     m->block = block;
-    count_unexpected(bytes);
+    count_unexpected(peers_[options_.rank], bytes);
     matcher_.add_unexpected(m);
     return LITE_OK;
   }
@@ -42,7 +42,7 @@ int Device::send_self(const Memory& memory, std::uint64_t bytes, const MatchKey&
   start_request(r, RequestKind::kSend, RequestState::kSelfPinned, self, memory, bytes, cookie);
   Message* m = new_message(self, packet, MessageState::kPinned, kPointToPoint, 0);
   m->request = r;
-  count_unexpected(bytes);
+  count_unexpected(peers_[options_.rank], bytes);
   matcher_.add_unexpected(m);
   *request = r;
   return LITE_PENDING;

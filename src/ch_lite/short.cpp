@@ -10,7 +10,7 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
   if (peer == options_.rank) return send_self(memory, bytes, key, synchronous, cookie, request);
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
-  const Choice choice = choose_protocol(bytes, options_.eager_auto ? cutoffs_measured(peer, bytes) : cutoffs_, p.credits[kPointToPoint].left(), p.credits[kPointToPoint].spare());
+  const Choice choice = choose_protocol(bytes, cutoffs_for(peer, bytes), p.credits[kPointToPoint].left(), p.credits[kPointToPoint].spare());
   mplite::Counters& c = mplite::channel_counters();
   if (choice.out_of_credit) ++c.credit_stalls;
   int result;
@@ -79,7 +79,7 @@ void Device::handle_short(const Packet& packet, int from) {
     CHLITE_CHECK(m->block.data != nullptr);  // headroom()
     std::memcpy(m->block.data, packet.payload, packet.bytes);
   }
-  count_unexpected(packet.bytes);
+  count_unexpected(peers_[from], packet.bytes);
   matcher_.add_unexpected(m);
 }
 

@@ -15,9 +15,9 @@ const char* skip_blanks(const char* at) {
   return at;
 }
 
-// Takes what is between blanks at either end of [from, to). False: no room.
+// Takes what is between blanks at either end of [from, to), where *to is no blank. False: no room.
 bool take_trimmed(const char* from, const char* to, char* text, std::size_t size) {
-  while (from < to && (*from == ' ' || *from == '\t')) ++from;
+  from = skip_blanks(from);
   while (from < to && (to[-1] == ' ' || to[-1] == '\t' || to[-1] == '\r')) --to;
   const auto length = static_cast<std::size_t>(to - from);
   if (length >= size) return false;

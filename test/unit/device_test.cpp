@@ -408,7 +408,7 @@ START_TEST(cutoff_follows_the_round_trip_to_each_peer) {
   rank.round_trip_ns = {{1, 1}, {2, 1'000'000'000}};
   ck_assert(!sends(1, ch_lite::kEagerCutoffMax + 1));
   const std::uint64_t nearest = device(*w, 0).last_eager_cutoff();  // by how fast this machine copies
-  ck_assert_uint_lt(nearest, ch_lite::kEagerCutoffMax);
+  ck_assert_uint_le(nearest, ch_lite::kEagerCutoffMax);
   ck_assert(sends(1, nearest));
   ck_assert(!sends(1, nearest + 1));
   ck_assert(sends(2, ch_lite::kEagerCutoffMax));
@@ -417,10 +417,81 @@ START_TEST(cutoff_follows_the_round_trip_to_each_peer) {
   ck_assert_int_eq(rank.round_trip_looks, 4);
   // now and then again
   rank.round_trip_ns[1] = 1'000'000'000;
-  int more = 0;
-  while (!sends(1, nearest + 1)) ck_assert_int_lt(++more, 1000);
-  ck_assert_int_gt(more, 10);
-  ck_assert_int_eq(rank.round_trip_looks, 5);
+  for (int more = 0; rank.round_trip_looks == 4; ++more) {
+    sends(1, ch_lite::kEagerCutoffMin + 1);
+    ck_assert_int_lt(more, 1000);
+  }
+  ck_assert_uint_eq(device(*w, 0).last_eager_cutoff(), ch_lite::kEagerCutoffMax);
+  ck_assert(sends(1, ch_lite::kEagerCutoffMax));
+}
+END_TEST
+
+// Rank 0 sends, rank 1 has posted its receive or posts it afterwards. What went unasked, bytes.
+std::uint64_t unasked(World& w, std::size_t bytes, bool in_time) {
+  std::vector<std::uint8_t> data(bytes), into(bytes);
+  lite_request *send, *receive;
+  lite_status status;
+  const auto post = [&] {
+    w.as(1);
+    lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive);
+  };
+  if (in_time) post();
+  w.as(0);
+  lite_isend(data.data(), bytes, 1, &kEnvelope, 0, nullptr, &send);
+  std::uint64_t channel = 0;
+  for (const fake::Frame& frame : w.wire[{0, 1}])
+    if (frame.kind == fake::Kind::kChannel) channel += frame.data.size();
+  w.settle();
+  if (!in_time) post();
+  w.settle();
+  return channel;
+}
+
+START_TEST(peer_that_receives_in_time_is_sent_more_unasked) {
+  using ch_lite::kFragmentBytes, ch_lite::kFragmentBytesInTime, ch_lite::kInTimeEnough, ch_lite::kLongBytes;
+  constexpr std::size_t kLong = 1 << 20;
+  DeviceOptions o = usual();
+  o.eager_max = kFragmentBytesInTime;
+  o.credits_bytes = 4 << 20;
+  auto w = make_world(2, o);
+  const auto learn = [&] {
+    for (int i = 0; i < kInTimeEnough; ++i) ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytes);
+  };
+  learn();
+  ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytesInTime);
+  ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytesInTime);
+  // a late receive of a message by rendezvous is told with its CTS
+  ck_assert_uint_eq(unasked(*w, kLong, false), kFragmentBytesInTime);
+  learn();
+  ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytesInTime);
+  // that of an eager one with whatever goes back next
+  ck_assert_uint_eq(unasked(*w, kLongBytes + 1, false), kLongBytes + 1);
+  w->as(1);
+  lite_request* back = nullptr;
+  lite_isend("x", 1, 0, &kEnvelope, 0, nullptr, &back);
+  w->settle();
+  learn();
+  ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytesInTime);
+  // small ones cost little when they are late
+  ck_assert_uint_eq(unasked(*w, kLongBytes, false), kLongBytes);
+  w->as(1);
+  lite_isend("x", 1, 0, &kEnvelope, 0, nullptr, &back);
+  w->settle();
+  ck_assert_uint_eq(unasked(*w, kLong, true), kFragmentBytesInTime);
+}
+END_TEST
+
+START_TEST(cutoff_of_a_peer_that_receives_in_time_is_a_megabyte_until_it_is_late) {
+  DeviceOptions o = usual();
+  o.eager_auto = true;
+  o.eager_max = 2 * ch_lite::kEagerCutoffMin;
+  o.credits_bytes = 4 << 20;
+  auto w = make_world(2, o);
+  for (int i = 0; i < ch_lite::kInTimeEnough; ++i) ck_assert_uint_lt(unasked(*w, ch_lite::kEagerCutoffInTime, true), ch_lite::kEagerCutoffInTime);
+  ck_assert_uint_eq(unasked(*w, ch_lite::kEagerCutoffInTime, true), ch_lite::kEagerCutoffInTime);
+  ck_assert_uint_lt(unasked(*w, ch_lite::kEagerCutoffInTime + 1, true), ch_lite::kEagerCutoffInTime);
+  ck_assert_uint_lt(unasked(*w, ch_lite::kEagerCutoffInTime + 1, false), ch_lite::kEagerCutoffInTime);
+  ck_assert_uint_lt(unasked(*w, ch_lite::kEagerCutoffInTime, true), ch_lite::kEagerCutoffInTime);
 }
 END_TEST
 
@@ -1766,7 +1837,7 @@ int main() {
   return run_tests("device",
                    {every_size_arrives_by_every_cutoff_expected_and_unexpected, pieces_arrive_by_every_cutoff_expected_and_unexpected,
                     receive_in_pieces_is_truncated_at_every_boundary_by_every_protocol, pieces_to_oneself_and_cancelled,
-                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show, cutoff_follows_the_round_trip_to_each_peer,
+                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show, peer_that_receives_in_time_is_sent_more_unasked, cutoff_of_a_peer_that_receives_in_time_is_a_megabyte_until_it_is_late, cutoff_follows_the_round_trip_to_each_peer,
                     message_longer_than_the_receive_is_truncated_by_every_protocol,
                     rendezvous_handshake_needs_only_handlers,
                     matched_eager_message_goes_straight_into_the_users_buffer,

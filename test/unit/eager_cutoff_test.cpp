@@ -10,10 +10,10 @@ namespace {
 constexpr std::uint64_t kWindow = 2 << 20;
 
 START_TEST(copy_costs_as_much_as_a_round_trip) {
-  // 100 us per MB: 12 us and the 8 of the handshake are 205 KB
+  // 100 us per MB: 2 us and the 8 of the handshake are 102 KB
+  ck_assert_uint_eq(eager_cutoff(2'000, 100'000, kWindow), 100 * 1024);
   ck_assert_uint_eq(eager_cutoff(12'000, 100'000, kWindow), 204 * 1024);
-  ck_assert_uint_eq(eager_cutoff(32'000, 100'000, kWindow), 408 * 1024);
-  ck_assert_uint_eq(eager_cutoff(32'000, 200'000, kWindow), 204 * 1024);
+  ck_assert_uint_eq(eager_cutoff(12'000, 200'000, kWindow), 100 * 1024);
 }
 END_TEST
 
@@ -28,6 +28,13 @@ START_TEST(cutoff_has_bounds) {
 }
 END_TEST
 
+START_TEST(receives_in_time_allow_more_as_far_as_credit_goes) {
+  ck_assert_uint_eq(eager_cutoff_in_time(kWindow), kEagerCutoffInTime);
+  ck_assert_uint_eq(eager_cutoff_in_time(16 << 20), kEagerCutoffInTime);
+  ck_assert_uint_eq(eager_cutoff_in_time(512 * 1024), 256 * 1024);
+}
+END_TEST
+
 START_TEST(copying_is_measured) {
   const std::uint64_t ns = measure_copy_ns_per_mb();
   ck_assert_uint_gt(ns, 5'000);        // 200 GB/s
@@ -37,4 +44,4 @@ END_TEST
 
 }  // namespace
 
-int main() { return run_tests("eager_cutoff", {copy_costs_as_much_as_a_round_trip, cutoff_has_bounds, copying_is_measured}); }
+int main() { return run_tests("eager_cutoff", {copy_costs_as_much_as_a_round_trip, cutoff_has_bounds, receives_in_time_allow_more_as_far_as_credit_goes, copying_is_measured}); }

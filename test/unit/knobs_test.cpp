@@ -140,7 +140,7 @@ START_TEST(defaults_of_the_design_are_in_force_without_variables) {
   char error[512];
   ck_assert(parse_one(nullptr, nullptr, k, error));
   ck_assert_uint_eq(k.short_max, 4096);
-  ck_assert_uint_eq(k.eager_max, 256 * 1024);
+  ck_assert_uint_eq(k.eager_max, kEagerAuto);
   ck_assert(k.controller == ControllerKind::kSigio);
   ck_assert_int_eq(k.signal, SIGIO);
   ck_assert_int_eq(k.spin_ns, kSpinAuto);

@@ -37,7 +37,7 @@ START_TEST(every_packet_type_comes_back_as_sent) {
   auto bytes = bytes_of(message(PacketType::kShort, 100, 9, kPacketSync), 100);
   auto p = decode(bytes);
   ck_assert(p && p->type == PacketType::kShort && p->sync && p->bytes == 100 && p->sender == 9);
-  ck_assert(p->credit == 11 && p->am_credit == 22);
+  ck_assert(p->credit == 11 && p->am_credit == 22 && !p->late);
   ck_assert(p->key.context == 5 && p->key.source == 6 && p->key.tag == 7);
   ck_assert_ptr_eq(p->payload, bytes.data() + sizeof(MessagePacket));
   ck_assert(accepted(bytes_of(message(PacketType::kShort, 0, 0))));
@@ -47,7 +47,11 @@ START_TEST(every_packet_type_comes_back_as_sent) {
   ck_assert(p && p->sender == 1 && p->bytes == std::uint64_t{1} << 40 && p->fragment == 77);
   ck_assert(accepted(bytes_of(RtsPacket{message(PacketType::kRts, 0, 1), 0})));
   p = decode(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 8, 7}));
-  ck_assert(p && p->sender == 9 && p->transfer == 8 && p->bytes == 7);
+  ck_assert(p && p->sender == 9 && p->transfer == 8 && p->bytes == 7 && !p->late);
+  p = decode(bytes_of(CtsPacket{{PacketType::kCts, kPacketLate, 0, 0, 0}, 0, 9, 8, 7}));
+  ck_assert(p && p->late && !p->sync);
+  p = decode(bytes_of(PacketHeader{PacketType::kCredit, kPacketLate, 0, 1, 2}));
+  ck_assert(p && p->late);
   ck_assert(accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 0, 0})));
   ck_assert(accepted(bytes_of(CtsPacket{{PacketType::kCts, 0, 0, 0, 0}, 0, 9, 0, 7})));  // all that was accepted came with the RTS
   ck_assert(accepted(bytes_of(AckPacket{{PacketType::kSyncAck, 0, 0, 0, 0}, 0, 9})));
@@ -123,7 +127,7 @@ START_TEST(nonsense_is_refused) {
   ck_assert(!accepted(bytes_of(PacketHeader{static_cast<PacketType>(0), 0, 0, 0, 0})));
   ck_assert(!accepted(bytes_of(PacketHeader{static_cast<PacketType>(10), 0, 0, 0, 0})));
   ck_assert(!accepted(bytes_of(PacketHeader{PacketType::kCredit, kPacketSync, 0, 0, 0})));
-  ck_assert(!accepted(bytes_of(message(PacketType::kShort, 0, 1, 2))));
+  ck_assert(!accepted(bytes_of(message(PacketType::kShort, 0, 1, 4))));
   // wildcards in an envelope
   MessagePacket wild = message(PacketType::kShort, 0, 0);
   wild.source = LITE_ANY_SOURCE;

@@ -60,14 +60,22 @@ END_TEST
 
 START_TEST(rendezvous_takes_along_what_may_go_unasked) {
   constexpr std::uint64_t kBytes = 1u << 20;
-  const auto fragment = [](std::uint64_t eager_max, std::uint64_t credit) { return choose_protocol(kBytes, {1024, eager_max}, kPlenty, credit).fragment; };
+  const auto fragment = [](std::uint64_t eager_max, std::uint64_t credit, std::uint64_t most = kFragmentBytes) {
+    return choose_protocol(kBytes, {1024, eager_max, most}, kPlenty, credit).fragment;
+  };
   ck_assert_uint_eq(fragment(65'536, kPlenty), 65'536);
-  ck_assert_uint_eq(fragment(kFragmentMax, kPlenty), kFragmentMax);
-  ck_assert_uint_eq(fragment(kBytes - 1, kPlenty), kFragmentMax);
+  ck_assert_uint_eq(fragment(kFragmentBytes, kPlenty), kFragmentBytes);
+  ck_assert_uint_eq(fragment(kBytes - 1, kPlenty), kFragmentBytes);
   ck_assert_uint_eq(fragment(0, kPlenty), 0);  // eager is off: nothing goes unasked
   ck_assert_uint_eq(fragment(65'536, message_charge(65'536)), 65'536);
   ck_assert_uint_eq(fragment(65'536, message_charge(65'536) - 1), 0);
-  ck_assert_uint_eq(choose_protocol(kBytes, {1024, kBytes}, 0, 0).fragment, 0);  // by rendezvous for want of credit
+  // to a peer that receives in time, as far as the credit goes
+  ck_assert_uint_eq(fragment(kBytes - 1, kPlenty, kFragmentBytesInTime), kFragmentBytesInTime);
+  ck_assert_uint_eq(fragment(96 * 1024, kPlenty, kFragmentBytesInTime), 96 * 1024);
+  ck_assert_uint_eq(fragment(kBytes - 1, message_charge(kFragmentBytesInTime) - 1, kFragmentBytesInTime), kFragmentBytes);
+  ck_assert_uint_eq(fragment(kBytes - 1, message_charge(kFragmentBytes) - 1, kFragmentBytesInTime), 0);
+  ck_assert_uint_eq(choose_protocol(kFragmentBytesInTime, {1024, kFragmentBytesInTime - 1, kFragmentBytesInTime}, kPlenty, kPlenty).fragment, kFragmentBytesInTime - 1);
+  ck_assert_uint_eq(choose_protocol(kBytes, {1024, kBytes, kFragmentBytes}, 0, 0).fragment, 0);  // by rendezvous for want of credit
 }
 END_TEST
 

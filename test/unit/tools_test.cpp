@@ -32,7 +32,7 @@ int knob_named(const char* name) {
 START_TEST(knobs_have_their_defaults_before_the_start_and_then_what_is_in_force) {
   const int index = knob_named("LITE_EAGER_MAX");
   char text[LITE_KNOB_VALUE_MAX];
-  ck_assert_str_eq(lite_knob_value(index, text, sizeof text), "256K");
+  ck_assert_str_eq(lite_knob_value(index, text, sizeof text), "auto");
   mplite::Knobs knobs = mplite::default_knobs();
   knobs.eager_max = 12345;
   tools_take_knobs(knobs);

@@ -54,10 +54,16 @@ class Choosing(unittest.TestCase):
     def test_cutoffs_are_where_the_protocols_cross(self):
         curve = tune.curve_of(result(USUAL))
         self.assertEqual(tune.choose(curve, 3), {"LITE_SHORT_MAX": 4096, "LITE_EAGER_MAX": 262144})
+        for point in curve:
+            point["us"].pop("auto")
         self.assertEqual(tune.choose(curve, 10)["LITE_EAGER_MAX"], 131072)
         self.assertEqual(tune.choose(curve, 50)["LITE_EAGER_MAX"], tune.EAGER_LEAST)
         # more than the credit bears is not suggested, however fast
         self.assertEqual(tune.choose(curve, 0)["LITE_EAGER_MAX"], 524288)
+
+    def test_a_number_must_gain_something_over_auto(self):
+        for us, wanted in ((30.0, "auto"), (32.5, "auto"), (33.5, 262144)):
+            self.assertEqual(tune.choose(tune.curve_of(result(USUAL | {131072: USUAL[131072] | {"auto": us}})), 3)["LITE_EAGER_MAX"], wanted)
 
     def short_max(self, times):
         return tune.choose(tune.curve_of(result({count: {"short": us, "eager": 5.0} for count, us in zip((64, 128, 256, 512, 1024), times)})), 3)["LITE_SHORT_MAX"]
@@ -90,6 +96,13 @@ class Writing(unittest.TestCase):
             with open(path, encoding="utf-8") as text:
                 self.assertRegex(text.read(), r"\A# scripts/tune, \d{4}-\d\d-\d\d: hosts a,b, rate link\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=256K\n\Z")
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o644)
+
+    def test_auto_is_written_as_it_is(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.run_tune(directory, times=USUAL | {131072: USUAL[131072] | {"auto": 30.0}})
+            self.assertRegex(done.stdout, r"\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=auto\n")
+            with open(os.path.join(directory, ".config", "ch_lite", "profile"), encoding="utf-8") as text:
+                self.assertRegex(text.read(), r"\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=auto\n\Z")
 
     def test_other_lines_stay_and_a_second_run_replaces_the_first(self):
         with tempfile.TemporaryDirectory() as directory:
