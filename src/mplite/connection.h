@@ -76,7 +76,10 @@ struct OutFrame {
 };
 
 struct Connection {
-  static constexpr std::uint32_t kReadAheadBytes = 8 * 1024;  // what is read before its frame is known costs one copy
+  // What is read before its frame is known costs one copy. Of a message up to 16 KB that is cheaper than a second read, and of many small ones it is what one read brings. Behind a long one another is expected,
+  // and so it is behind one of middle length with more in the socket already (a stream): then only the header is read ahead, and all the rest goes straight to its place, by the read that brings the next header.
+  static constexpr std::uint32_t kReadAheadBytes = 20 * 1024, kReadAheadHeaderBytes = 512;
+  static constexpr std::uint32_t kLongBytes = 19 * 1024, kMiddleBytes = 4 * 1024;
   static constexpr int kOutFrames = 8;
 
   Connection* pool_next = nullptr;
@@ -92,6 +95,8 @@ struct Connection {
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
   bool answered = true;       // something has come since the last long write
+  bool full = false;          // the last read brought all that it had room for, and that was more than a header: there is more in the socket
+  bool expect_long = false;   // only the header of the next frame is to be read ahead
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
   unsigned interest = 0;      // as registered
   int low_water = 1;

@@ -46,6 +46,7 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
     return false;
   }
   c.in_frame = true;
+  c.expect_long = header.total > (c.full ? Connection::kMiddleBytes : Connection::kLongBytes);
   c.header = header;
   c.owed = header.length;
   c.destination = static_cast<std::uint8_t*>(destination.buffer);
@@ -170,7 +171,7 @@ bool Engine::pump(Connection& c) {
       c.end -= c.begin;
       c.begin = 0;
     }
-    std::uint64_t ahead = Connection::kReadAheadBytes;
+    std::uint64_t ahead = c.expect_long ? Connection::kReadAheadHeaderBytes : Connection::kReadAheadBytes;
     if (!c.in_frame && c.end - c.begin >= kFrameHeaderBytes) {  // part of a control packet is here: all the rest of it
       FrameHeader header;
       std::memcpy(&header, c.staging->bytes + c.begin, sizeof header);
@@ -222,6 +223,7 @@ bool Engine::pump(Connection& c) {
     c.room -= placed;
     c.owed -= placed;
     c.end += static_cast<std::uint32_t>(got - placed);
+    c.full = got == offered && (direct > 0 || !c.expect_long);
     if (c.in_frame && c.owed == 0) end_frame(c);
     parse(c);
     if (got < offered && !(c.in_frame && tries-- > 0)) {
@@ -243,6 +245,7 @@ std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) 
   std::memcpy(&header, c->staging->bytes + c->begin, sizeof header);
   std::memcpy(packet, c->staging->bytes + c->begin + kFrameHeaderBytes, std::min(size, header.length));
   from = c->peer;
+  c->expect_long = false;
   c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
   ++counters_.frames_in;
   ready_head_ = c->ready_next;

@@ -1154,6 +1154,66 @@ START_TEST(poll_tries_again_in_the_middle_of_a_frame_only) {
 }
 END_TEST
 
+// What is read before its frame is known is copied once more.
+START_TEST(message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead) {
+  SimRanks r;
+  r.connect(0, 1);
+  r.turn(2);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 100'000);
+  const auto data = bytes_of(100'000, 2);
+  std::vector<std::uint64_t> reads;
+  r.world.read_limit = [&](int host, std::uint64_t could) {
+    if (host == 1 && could > 0) reads.push_back(could);
+    return could;
+  };
+  const auto transfer = [&](std::size_t bytes, int count) {
+    reads.clear();
+    taker.arrived = 0;
+    std::vector<SendOp*> ops(static_cast<std::size_t>(count));
+    for (SendOp*& op : ops) r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), bytes, op);
+    r.turn(4);
+    ck_assert_uint_eq(taker.arrived, bytes * static_cast<std::size_t>(count));
+    for (SendOp* op : ops)
+      if (op != nullptr) r.engine(0).release(op);
+  };
+  constexpr std::uint64_t kAhead = Connection::kReadAheadBytes, kHeader = Connection::kReadAheadHeaderBytes, kSlack = kFrameHeaderBytes + kPayloadAlignment;
+  transfer(16'000, 1);
+  ck_assert_uint_eq(reads.size(), 1);
+  ck_assert_uint_ge(reads[0], 16'000);
+  // in a stream of them nothing is copied from the second one on: a read brings one message and the next one's header
+  transfer(16'000, 5);
+  ck_assert_uint_eq(reads.size(), 5);
+  ck_assert_uint_eq(reads[0], kAhead);
+  for (std::size_t i = 1; i < 4; ++i) ck_assert(reads[i] > 8'000 && reads[i] <= 16'000 + kHeader);
+  // and after it is over
+  transfer(16'000, 1);
+  transfer(16'000, 1);
+  ck_assert_uint_eq(reads.size(), 1);
+
+  transfer(100'000, 1);
+  ck_assert_uint_eq(reads.size(), 2);
+  ck_assert_uint_eq(reads[0], kAhead);
+  transfer(100'000, 3);
+  ck_assert_uint_eq(reads.size(), 4);
+  ck_assert_uint_eq(reads[0], kHeader);
+  for (std::size_t i = 1; i < 3; ++i) ck_assert(reads[i] > 99'000 && reads[i] <= 100'000 + kHeader + kSlack);
+  // a control packet alone tells of small ones
+  std::uint8_t word = 7;
+  const iovec small = {&word, 1};
+  ck_assert_int_eq(r.engine(0).send_control(1, &small, 1), 0);
+  r.turn(2);
+  ck_assert(r.engine(1).control_ready());
+  char packet[16];
+  int from;
+  {
+    Hold hold(r.engine(1).gate());
+    r.engine(1).take_control(packet, sizeof packet, from);
+  }
+  transfer(100'000, 1);
+  ck_assert_uint_eq(reads[0], kAhead);
+}
+END_TEST
+
 // The kernel's copies are faster that way; see Engine::padding.
 START_TEST(long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer) {
   SimRanks r;
@@ -1394,7 +1454,7 @@ int main() {
                               stranger_that_says_nothing_is_dropped_after_its_time, end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary,
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
-                              low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
+                              low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
                               write_of_middling_size_is_made_in_two_halves, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
