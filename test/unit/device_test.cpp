@@ -819,6 +819,33 @@ START_TEST(stock_is_full_whenever_a_call_returns) {
 }
 END_TEST
 
+START_TEST(many_sends_in_a_row_see_the_credit_that_comes_back) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 64 * 1024;
+  auto w = make_world(2, o);
+  constexpr int kCount = 100;
+  constexpr std::size_t kBytes = 5000;
+  std::vector<std::vector<std::uint8_t>> data, into;
+  for (int i = 0; i < kCount; ++i) {
+    data.push_back(pattern(kBytes, static_cast<unsigned>(i)));
+    into.emplace_back(kBytes);
+  }
+  lite_request* r = nullptr;
+  lite_status status{};
+  w->as(1);
+  for (auto& buffer : into) lite_irecv(buffer.data(), kBytes, 0, &kEnvelope, nullptr, &status, &r);
+  for (const auto& bytes : data) {
+    w->as(0);
+    ck_assert_int_ge(lite_isend(bytes.data(), kBytes, 1, &kEnvelope, 0, nullptr, &r), 0);
+    w->handler(1);
+  }
+  ck_assert_uint_eq(counters(*w, 0).eager_msgs, kCount);
+  ck_assert_uint_eq(counters(*w, 0).credit_stalls, 0);
+  w->settle();
+  ck_assert(into == data);
+}
+END_TEST
+
 START_TEST(flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous) {
   DeviceOptions o = usual();
   o.credits_bytes = 64 * 1024;
@@ -1846,7 +1873,7 @@ int main() {
                     handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
-                    flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
+                    many_sends_in_a_row_see_the_credit_that_comes_back, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
                     credit_comes_back_from_a_receiver_that_only_receives, who_polls_is_known_to_wait_from_the_second_poll_or_when_the_call_started_something, probe_reports_without_taking,
                     detached_message_is_hidden_and_received_by_imrecv_in_every_state,
                     cancelled_receive_is_gone_and_a_matched_one_is_not_cancelled,
