@@ -471,6 +471,7 @@ std::int64_t FakeNet::read(int fd, const iovec* iov, int iovs) {
 std::int64_t FakeNet::write(int fd, const iovec* iov, int iovs) {
   Call call(*this);
   if (world_.own(host_, fd, "write") == nullptr) return -EBADF;
+  world_.pieces_written = iovs;
   return world_.write_bytes(fd, iov, iovs, true);
 }
 

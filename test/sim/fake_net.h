@@ -59,6 +59,7 @@ class FakeWorld {
   // Narrower than Faults, for tests that want one certain thing: at most how many bytes the read or write moves (0: EAGAIN), given how many it could.
   std::function<std::uint64_t(int host, std::uint64_t could)> read_limit;
   std::function<std::uint64_t(int host, std::uint64_t could)> write_limit;
+  int pieces_written = 0;  // of the last write, by anybody
   // May change what is written, on its way.
   std::function<void(int host, std::vector<std::uint8_t>& bytes)> tamper;
   // Called on what no correct engine does: use of a descriptor that it does not own.
