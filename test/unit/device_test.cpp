@@ -481,7 +481,7 @@ START_TEST(peer_that_receives_in_time_is_sent_more_unasked) {
 }
 END_TEST
 
-START_TEST(cutoff_of_a_peer_that_receives_in_time_is_a_megabyte_until_it_is_late) {
+START_TEST(cutoff_of_a_peer_that_receives_in_time_is_higher_until_it_is_late) {
   DeviceOptions o = usual();
   o.eager_auto = true;
   o.eager_max = 2 * ch_lite::kEagerCutoffMin;
@@ -1864,7 +1864,7 @@ int main() {
   return run_tests("device",
                    {every_size_arrives_by_every_cutoff_expected_and_unexpected, pieces_arrive_by_every_cutoff_expected_and_unexpected,
                     receive_in_pieces_is_truncated_at_every_boundary_by_every_protocol, pieces_to_oneself_and_cancelled,
-                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show, peer_that_receives_in_time_is_sent_more_unasked, cutoff_of_a_peer_that_receives_in_time_is_a_megabyte_until_it_is_late, cutoff_follows_the_round_trip_to_each_peer,
+                    pieces_shorter_than_the_message_are_refused, cutoffs_choose_what_the_counters_show, peer_that_receives_in_time_is_sent_more_unasked, cutoff_of_a_peer_that_receives_in_time_is_higher_until_it_is_late, cutoff_follows_the_round_trip_to_each_peer,
                     message_longer_than_the_receive_is_truncated_by_every_protocol,
                     rendezvous_handshake_needs_only_handlers,
                     matched_eager_message_goes_straight_into_the_users_buffer,
