@@ -412,6 +412,26 @@ int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from,
   return post_receive(Memory::in_pieces(pieces), maxsize, from, id);
 }
 
+int MPID_MoveRecvFromChannel(MPID_ChannelId id, void* buf, const struct iovec* pieces, size_t maxsize) {
+  Hold hold(engine().gate());
+  ChannelOp* op = find(id);
+  if (op == nullptr || op->kind != ChannelOpKind::kRecvChannel || op->done || op->pieces) return -EINVAL;
+  const bool under_way = g_channel->peers[op->peer].fifo_head == op;
+  const std::uint64_t here = op->arrived + (under_way ? engine().placed(op->peer, FrameKind::kChannel, 0) : 0);
+  if (here > op->size) return -EINVAL;
+  const Memory to = pieces != nullptr ? Memory::in_pieces(pieces) : Memory(buf);
+  copy(to, op->buffer, std::min<std::uint64_t>(here, maxsize));
+  op->buffer = to.buffer;
+  op->pieces = {to.pieces};
+  op->size = maxsize;
+  if (op->pieces) op->pieces.skip(std::min<std::uint64_t>(op->arrived, maxsize));
+  if (!under_way) return 0;
+  Destination rest = destination_at(*op, here);
+  if (rest.pieces) rest.pieces.skip(here - op->arrived);
+  engine().redirect(op->peer, FrameKind::kChannel, 0, rest);
+  return 0;
+}
+
 int64_t MPID_WRecvFromChannel(MPID_ChannelId id) {
   Hold hold(engine().gate());
   return wait_for(id);
@@ -514,8 +534,8 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
   const int peer = op->peer;
   const bool parked = op->kind == ChannelOpKind::kRecvTransfer && !op->started;
   if (peer >= 0) {
-    engine().abandon(peer, FrameKind::kTransfer, id);
-    engine().abandon(peer, FrameKind::kTransfer, MPID_TransferShortName(id));
+    engine().redirect(peer, FrameKind::kTransfer, id, {});
+    engine().redirect(peer, FrameKind::kTransfer, MPID_TransferShortName(id), {});
   }
   free_op(op);
   if (peer >= 0 && parked) engine().unpark(peer);

@@ -65,6 +65,9 @@ int MPID_KeepChannel(MPID_ChannelId id);
 /* Posts a buffer for the next channel message of `from` that has none yet. */
 int MPID_IRecvFromChannel(void *buf, size_t maxsize, int from, MPID_ChannelId *id);
 int MPID_IRecvFromChannelV(const struct iovec *pieces, size_t maxsize, int from, MPID_ChannelId *id);
+/* Moves a receive of MPID_IRecvFromChannel that is not complete over to other memory, in pieces if those are not null: what has arrived is copied there, the rest goes straight to it. The
+ * memory before is free. */
+int MPID_MoveRecvFromChannel(MPID_ChannelId id, void *buf, const struct iovec *pieces, size_t maxsize);
 int64_t MPID_WRecvFromChannel(MPID_ChannelId id);       /* waits; the message's length or -errno; id is gone [ordinary] */
 int MPID_RecvStatus(MPID_ChannelId id); /* 1: complete (fetch its length and free it by WRecvFromChannel), 0: not yet, -errno: failed (id is gone) */
 

@@ -312,6 +312,7 @@ class Device {
   void defer(Message* message) MPLITE_SIGNAL_SAFE;
   bool serve_deferred(Peer& peer) MPLITE_SIGNAL_SAFE;
   void end_channel_receive(Request* receive, bool arrived) MPLITE_SIGNAL_SAFE;
+  void move_arriving(Message* message, Request* receive);
   static void on_channel_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
   static void on_block_received(void* arg, std::int64_t result) MPLITE_SIGNAL_SAFE;
 

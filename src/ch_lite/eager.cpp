@@ -175,11 +175,13 @@ void Device::on_block_received(void* arg, std::int64_t result) {
   if (result < 0) return device.drop_message(m);
   device.happened();
   m->to(MessageState::kReady);
-  Request* r = m->request;
-  if (r == nullptr) return;
-  copy(r->memory, m->block.data, std::min(m->by_channel(), r->bytes));
-  device.end_channel_receive(r, true);
-  device.free_message(m);
+}
+
+// r has matched m, whose data is arriving in its block: what is there is copied, the rest goes straight to the user's buffer.
+void Device::move_arriving(Message* m, Request* r) {
+  CHLITE_CHECK(MPID_MoveRecvFromChannel(m->channel, r->memory.buffer, r->memory.pieces, r->status.bytes) == 0);
+  MPID_OnComplete(m->channel, on_channel_received, r);
+  free_message(m);
 }
 
 }  // namespace ch_lite

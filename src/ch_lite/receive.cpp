@@ -124,8 +124,7 @@ int Device::receive_message(Message* m, const Memory& memory, std::uint64_t byte
   const MessageState found = m->state;
   const bool offer = found == MessageState::kOffered || m->fragment != 0;
   RequestState state = RequestState::kReceivingTransfer;
-  if (found == MessageState::kArriving && !rest_wanted) state = RequestState::kReceivingBlock;
-  if (found == MessageState::kDeferred && !rest_wanted) state = RequestState::kReceivingChannel;
+  if ((found == MessageState::kArriving || found == MessageState::kDeferred) && !rest_wanted) state = RequestState::kReceivingChannel;
   start_request(r, RequestKind::kReceive, state, m->peer, memory, bytes, cookie);
   matched(r, m->key, m->peer, m->bytes);
   r->fragment = m->fragment;
@@ -140,9 +139,9 @@ int Device::receive_message(Message* m, const Memory& memory, std::uint64_t byte
       m->request = r;
       if (!serve_deferred(peers_[peer])) attend(peers_[peer], kAttentionDeferred);
       break;
-    default:
+    default:  // arriving
       r->fragment_open = m->fragment != 0;
-      m->request = r;
+      move_arriving(m, r);
   }
   if (offer) accept_offer(r, sender, again);
   if (ack_owed) send_ack(peer, sender);

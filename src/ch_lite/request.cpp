@@ -12,11 +12,10 @@ constexpr std::uint16_t set(States... states) {
 using R = RequestState;
 // Row: from. What may follow. kComplete is reachable from every pending state, as any peer can be lost.
 constexpr std::uint16_t kRequestNext[kRequestStates] = {
-    /* kFree */ set(R::kPosted, R::kReceivingChannel, R::kReceivingBlock, R::kReceivingTransfer, R::kAwaitingCts, R::kSending,
+    /* kFree */ set(R::kPosted, R::kReceivingChannel, R::kReceivingTransfer, R::kAwaitingCts, R::kSending,
                     R::kSendingAwaitingAck, R::kAwaitingAck, R::kSelfPinned, R::kWaitingCredit, R::kComplete),
     /* kPosted */ set(R::kReceivingChannel, R::kReceivingTransfer, R::kComplete, R::kFree),
     /* kReceivingChannel */ set(R::kComplete),
-    /* kReceivingBlock */ set(R::kComplete),
     /* kReceivingTransfer */ set(R::kReceivingChannel, R::kComplete),
     /* kAwaitingCts */ set(R::kSending, R::kSendingAwaitingAck, R::kComplete),
     /* kSending */ set(R::kComplete),

@@ -20,8 +20,7 @@ enum class RequestState : std::uint8_t {
   kFree,                // in the pool
   // receives
   kPosted,              // in the matcher, on the list of its peer or of any source
-  kReceivingChannel,    // matched an eager message: its channel receive is posted into the user's buffer, or waits its turn (deferred)
-  kReceivingBlock,      // matched an eager message whose data is still arriving in a block
+  kReceivingChannel,    // matched an eager message: its channel receive goes into the user's buffer, or waits its turn (deferred)
   kReceivingTransfer,   // matched an RTS: CTS sent, the transfer goes into the user's buffer; before that, its fragment (fragment_open)
   // sends
   kAwaitingCts,         // RTS sent; its fragment perhaps not yet (fragment_open)
@@ -36,7 +35,7 @@ enum class RequestState : std::uint8_t {
   kComplete,            // on the completion queue; status is final
   kReported,            // handed to the host, which frees it
 };
-inline constexpr int kRequestStates = 14;
+inline constexpr int kRequestStates = 13;
 
 enum class MessageState : std::uint8_t {
   kFree,      // in the pool

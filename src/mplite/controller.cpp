@@ -181,9 +181,15 @@ void Controller::leave_library(int call) {
   // An owner of just now has to look for itself: what came before was announced to the former one.
   if (backstop_signal_ != 0 && !grace_.leave(call, left_ns) && mine) {
     if (armed()) disarm();
+    // One that is nearly due is put off: while the application comes and goes it costs a system call then, and not an interrupt in the middle of a copy.
     // One that is long overdue went to somebody who took the signal.
-    if (backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs) return;
-    if (keep_backstop()) return start_backstop(grace_.backstop_ns());
+    const bool running = backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs;
+    if (running && backstop_due_ns_ - left_ns > grace_.backstop_ns() / 2) return;
+    if (keep_backstop()) {
+      if (running) grace_.put_off();
+      start_backstop(grace_.backstop_ns());
+      return grace_.handled(engine_->net().now_ns() - left_ns);
+    }
   }
   if (armed() && still_ours(options_.signal)) return;
   if (armed()) disarm();  // the application has taken the signal since
@@ -234,6 +240,7 @@ void Controller::leave_to_helper(int call) {
       ++engine_->counters().mask_calls;
       publish();
     }
+    departed_ = !now;
     if (!now && backstop_running_.exchange(true)) return;
   }
   // In epoll_wait it sees by itself that it is armed, with the next event; but the host's work needs none.
@@ -503,7 +510,8 @@ void Controller::rest() {
   ++engine_->counters().backstops;
   const bool host = host_on_.load() && host_.pending();
   if (!grace_.waiting() || !(outstanding_ || always_ || host)) {
-    backstop_running_.store(false);
+    backstop_running_.store(departed_);  // who came and went will go again: cheaper than to be told
+    departed_ = false;
     grace_.useless();
   } else if (grace_.until_arm_ns(engine_->net().now_ns()) <= 0) {
     backstop_running_.store(false);

@@ -129,6 +129,7 @@ class Controller {
   std::atomic<int> armed_{0};
   Grace grace_;
   std::atomic<bool> backstop_running_{false};
+  bool departed_ = false;  // thread: unarmed, since a backstop found nobody away; gate held
   // sigio
   int owner_tid_ = 0;
   // O_ASYNC costs the kernel a tenth of a microsecond and more per packet, delivered or not: off while nothing was armed in this many waits.

@@ -174,8 +174,10 @@ class Engine {
   static constexpr std::uint32_t kGatherPacketMax = 1024;  // above, the copy begins to cost what the system call does
 
   void unpark(int peer) MPLITE_SIGNAL_SAFE;
-  // The destination given for the frame of (kind, id) under way, if any, must not be touched any more: the rest is thrown away.
-  void abandon(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
+  // Of the frame of (kind, id) under way: how much of its payload has been put where its sink said, or thrown away. 0: no such frame.
+  std::uint64_t placed(int peer, FrameKind kind, std::uint64_t id) const MPLITE_SIGNAL_SAFE;
+  // The destination given for that frame, if any, must not be touched any more: the rest goes to another, and is thrown away if that is none.
+  void redirect(int peer, FrameKind kind, std::uint64_t id, const Destination& destination) MPLITE_SIGNAL_SAFE;
 
   // ---- processes of other jobs (engine_foreign.cpp); ordinary context unless marked ----
 
@@ -343,6 +345,7 @@ class Engine {
 
   // engine_receive.cpp
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
+  static void set_destination(Connection& c, const Destination& destination) MPLITE_SIGNAL_SAFE;
   void set_low_water(Connection& c, bool drained) MPLITE_SIGNAL_SAFE;
   void apply_low_water(Connection& c, int bytes) MPLITE_SIGNAL_SAFE;
   void make_hot(Connection& c) MPLITE_SIGNAL_SAFE {

@@ -49,9 +49,7 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
   c.expect_long = header.total > (c.full ? Connection::kMiddleBytes : Connection::kLongBytes);
   c.header = header;
   c.owed = header.length;
-  c.destination = static_cast<std::uint8_t*>(destination.buffer);
-  c.pieces = destination.pieces;
-  c.room = destination.buffer != nullptr || destination.pieces ? std::min<std::uint64_t>(destination.room, header.length) : 0;
+  set_destination(c, destination);
   return true;
 }
 
@@ -257,12 +255,21 @@ std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) 
   return header.length;
 }
 
-void Engine::abandon(int peer, FrameKind kind, std::uint64_t id) {
+std::uint64_t Engine::placed(int peer, FrameKind kind, std::uint64_t id) const {
+  const Connection* c = peers_[peer].connection;
+  return c != nullptr && c->in_frame && c->header.kind == kind && c->header.id == id ? c->header.length - c->owed : 0;
+}
+
+void Engine::redirect(int peer, FrameKind kind, std::uint64_t id, const Destination& destination) {
   Connection* c = peers_[peer].connection;
   if (c == nullptr || !c->in_frame || c->header.kind != kind || c->header.id != id) return;
-  c->destination = nullptr;
-  c->pieces = {};
-  c->room = 0;
+  set_destination(*c, destination);
+}
+
+void Engine::set_destination(Connection& c, const Destination& destination) {
+  c.destination = static_cast<std::uint8_t*>(destination.buffer);
+  c.pieces = destination.pieces;
+  c.room = destination.buffer != nullptr || destination.pieces ? std::min<std::uint64_t>(destination.room, c.owed) : 0;
 }
 
 void Engine::settle() {

@@ -37,11 +37,21 @@ void Grace::ran_out() {
   waiting_.store(false, std::memory_order_relaxed);
   left_ns_ = 0;
   if (lost_trust()) needed_[kind_] = needed_[kind_] < kNeededMax / 4 ? needed_[kind_] * 4 : kNeededMax;
-  backstop_ns_ = kBackstopMinNs;
+  backstop_ns_ = backstop_ns_ > kBackstopMinNs * 4 ? backstop_ns_ / 4 : kBackstopMinNs;
+  halves_ = 0;
 }
 
 void Grace::useless() {
   waiting_.store(false, std::memory_order_relaxed);
+  go_by(2);
+}
+
+void Grace::put_off() { go_by(1); }
+
+void Grace::go_by(std::uint32_t halves) {
+  halves_ += halves;
+  if (halves_ < kHalvesToDouble) return;
+  halves_ = 0;
   backstop_ns_ = backstop_ns_ < kBackstopMaxNs / 2 ? backstop_ns_ * 2 : kBackstopMaxNs;
 }
 

@@ -23,7 +23,10 @@ class Grace {
   static constexpr std::uint32_t kNeededMax = 1u << 12;  // after many wrong guesses
   static constexpr std::uint32_t kRareAfter = 512;       // quick ones beyond the price: the next wrong guess costs no trust
   static constexpr std::int64_t kBackstopMinNs = 100'000;
-  static constexpr std::int64_t kBackstopMaxNs = 1'600'000;
+  static constexpr std::int64_t kBackstopMaxNs = 6'400'000;
+  // A delay doubles when four times as much has gone by with nobody away, and one that was needed takes three quarters of it: who stays away every so often is found after a part of the time
+  // between, and where the system takes the processor away that often, few timers are set.
+  static constexpr std::uint32_t kHalvesToDouble = 8;
 
   void set_on(bool on) { on_ = on; }
   bool on() const MPLITE_SIGNAL_SAFE { return on_; }
@@ -41,6 +44,7 @@ class Grace {
   std::int64_t until_arm_ns(std::int64_t now_ns) const MPLITE_SIGNAL_SAFE { return left_ns_ + kBackstopMinNs - now_ns; }
   void ran_out() MPLITE_SIGNAL_SAFE;  // it armed
   void useless() MPLITE_SIGNAL_SAFE;  // it found nobody away: it may come less often
+  void put_off() MPLITE_SIGNAL_SAFE;  // the same when half of its delay is over
   std::int64_t backstop_ns() const MPLITE_SIGNAL_SAFE { return backstop_ns_; }
   // A backstop's sleep that other orders may interrupt: how much of it is left. The first call begins it.
   struct Sleep {
@@ -53,12 +57,14 @@ class Grace {
 
  private:
   bool lost_trust() MPLITE_SIGNAL_SAFE;
+  void go_by(std::uint32_t halves) MPLITE_SIGNAL_SAFE;
 
   bool on_ = true;
   std::atomic<bool> waiting_{false};
   int kind_ = 0;
   std::int64_t left_ns_ = 0;  // 0: the last departure has been accounted for
   std::int64_t backstop_ns_ = kBackstopMinNs;
+  std::uint32_t halves_ = 0;  // of this delay that have gone by with nobody away
   std::uint32_t quick_[kKinds] = {};
   std::uint32_t needed_[kKinds] = {kQuickNeeded, kQuickNeeded, kQuickNeeded, kQuickNeeded};
 };

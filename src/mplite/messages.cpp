@@ -111,7 +111,7 @@ void Messages::release(MessageRequest* r) {
       const bool claimed = s.node != nullptr && s.node == r->claimed;
       if (!direct && !claimed) continue;
       // The rest of this message has no taker any more.
-      engine_.abandon(i, FrameKind::kMessage, s.tag);
+      engine_.redirect(i, FrameKind::kMessage, s.tag, {});
       s.into_node = false;
       s.request = nullptr;
       if (claimed) discard(s.node);

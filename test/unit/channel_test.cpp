@@ -309,6 +309,86 @@ START_TEST(pieces_and_buffers_mix_at_both_ends) {
 }
 END_TEST
 
+// At any point of its arrival, the second of two as well, to a buffer or pieces, with room for all of it or not.
+START_TEST(receive_moves_to_other_memory_with_what_has_arrived) {
+  std::mt19937 engine(12);
+  const auto random = [&engine](std::size_t n) { return engine() % n; };
+  int moved = 0;
+  for (int round = 0; round < 600; ++round) {
+    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) { o.frame_bytes = static_cast<std::uint32_t>(20 + random(900)); });
+    r.connect(0, 1);
+    const std::size_t bytes = 1 + random(6'000);
+    const std::size_t room = random(3) == 0 ? random(bytes + 1) : bytes + random(3);
+    const bool to_pieces = random(2) != 0, second = random(2) != 0;
+    const Bytes before = bytes_of(300, 1000 + round), data = bytes_of(bytes, round);
+    MPID_ChannelId sid = 0, first_sid = 0, rid = 0, first_rid = 0;
+    r.as(0);
+    if (second) ck_assert_int_eq(MPID_ISendChannel(before.data(), before.size(), 1, &first_sid), 0);
+    ck_assert_int_eq(MPID_ISendChannel(data.data(), bytes, 1, &sid), 0);
+    Bytes block(bytes, 0xbb), first(before.size()), flat(room + 1, 0xee);
+    InPieces to = InPieces::random(room + random(2), 1 + random(300), random);
+    r.as(1);
+    if (second) ck_assert_int_eq(MPID_IRecvFromChannel(first.data(), first.size(), 0, &first_rid), 0);
+    ck_assert_int_eq(MPID_IRecvFromChannel(block.data(), bytes, 0, &rid), 0);
+    r.turn(static_cast<int>(random(4)));
+    r.as(1);
+    const int rc = MPID_MoveRecvFromChannel(rid, to_pieces ? nullptr : flat.data(), to_pieces ? to.pieces() : nullptr, room);
+    if (rc == 0) {
+      ++moved;
+      std::fill(block.begin(), block.end(), 0xdd);
+    } else {
+      ck_assert_int_eq(rc, -EINVAL);
+      ck_assert_int_eq(MPID_RecvStatus(rid), 1);  // it was complete
+    }
+    int done = 0;
+    ck_assert(r.until([&] { r.as(1); return (done = MPID_RecvStatus(rid)) != 0; }));
+    ck_assert_int_eq(done, 1);
+    ck_assert_int_eq(MPID_WRecvFromChannel(rid), static_cast<std::int64_t>(bytes));
+    if (second) {
+      ck_assert_int_eq(MPID_WRecvFromChannel(first_rid), 300);
+      ck_assert(first == before);
+    }
+    if (rc == 0) {
+      const std::size_t wanted = std::min(bytes, room);
+      Bytes got = to_pieces ? to.packed() : flat;
+      got.resize(wanted);
+      ck_assert_msg(std::equal(got.begin(), got.end(), data.begin()), "round %d", round);
+      if (to_pieces) ck_assert(to.untouched_but(wanted));
+      else for (std::size_t i = wanted; i < flat.size(); ++i) ck_assert_uint_eq(flat[i], 0xee);
+      ck_assert(std::all_of(block.begin(), block.end(), [](std::uint8_t b) { return b == 0xdd; }));
+    } else {
+      ck_assert(block == data);
+    }
+    r.as(0);
+    if (first_sid != 0) ck_assert_int_eq(MPID_WSendChannel(first_sid), 0);
+    if (sid != 0) ck_assert_int_eq(MPID_WSendChannel(sid), 0);
+  }
+  ck_assert_int_gt(moved, 300);
+}
+END_TEST
+
+START_TEST(receive_that_has_no_room_for_what_has_arrived_does_not_move) {
+  SimRanks r(2, narrow(1'000));
+  r.connect(0, 1);
+  const Bytes data = bytes_of(5'000, 1);
+  MPID_ChannelId sid = 0, rid = 0;
+  Bytes little(10), much(5'000);
+  r.as(1);
+  ck_assert_int_eq(MPID_MoveRecvFromChannel(0, much.data(), nullptr, much.size()), -EINVAL);
+  ck_assert_int_eq(MPID_IRecvFromChannel(little.data(), little.size(), 0, &rid), 0);
+  r.as(0);
+  ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &sid), 0);
+  ck_assert_int_eq(MPID_MoveRecvFromChannel(sid, much.data(), nullptr, much.size()), -EINVAL);
+  r.turn(2);
+  r.as(1);
+  ck_assert_int_eq(MPID_RecvStatus(rid), 0);
+  ck_assert_int_eq(MPID_MoveRecvFromChannel(rid, much.data(), nullptr, much.size()), -EINVAL);
+  ck_assert(r.until([&] { r.as(1); return MPID_RecvStatus(rid) == 1; }));
+  ck_assert_int_eq(MPID_WRecvFromChannel(rid), 5'000);
+  ck_assert(std::equal(little.begin(), little.end(), data.begin()));
+}
+END_TEST
+
 START_TEST(isend_keeps_the_buffer_until_test_or_wait_says_so) {
   SimRanks r(2, narrow());
   r.connect(0, 1);
@@ -1051,7 +1131,7 @@ int main() {
                     control_packets_of_1_to_16384_bytes_are_taken_and_no_others, control_receive_that_is_too_short_gets_the_first_bytes,
                     data_behind_a_control_packet_arrives_as_one_packet, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
                     channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
-                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, isend_keeps_the_buffer_until_test_or_wait_says_so,
+                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, receive_moves_to_other_memory_with_what_has_arrived, receive_that_has_no_room_for_what_has_arrived_does_not_move, isend_keeps_the_buffer_until_test_or_wait_says_so,
                     isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,
                     waiting_for_the_channel_keeps_control_packets_in_order, transfers_are_matched_by_id_whatever_their_order,
                     blocking_transfers_wait_for_each_other, data_for_a_transfer_that_is_not_started_waits_for_its_buffer,

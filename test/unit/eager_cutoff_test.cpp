@@ -31,7 +31,7 @@ END_TEST
 START_TEST(receives_in_time_allow_more_as_far_as_credit_goes) {
   ck_assert_uint_eq(eager_cutoff_in_time(kWindow), kEagerCutoffInTime);
   ck_assert_uint_eq(eager_cutoff_in_time(16 << 20), kEagerCutoffInTime);
-  ck_assert_uint_eq(eager_cutoff_in_time(256 * 1024), 128 * 1024);
+  ck_assert_uint_eq(eager_cutoff_in_time(512 * 1024), 256 * 1024);
 }
 END_TEST
 

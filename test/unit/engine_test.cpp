@@ -598,7 +598,7 @@ START_TEST(abandoned_destination_is_not_written_any_more) {
   ck_assert(r.until([&] { return r.engine(1).counters().bytes_in > 5'000; }));
   {
     Hold hold(r.engine(1).gate());
-    r.engine(1).abandon(0, FrameKind::kTransfer, 9);
+    r.engine(1).redirect(0, FrameKind::kTransfer, 9, {});
   }
   const auto seen = taker.buffer;
   taker.buffer.shrink_to_fit();
@@ -712,7 +712,7 @@ START_TEST(abandoned_pieces_are_not_written_any_more) {
   ck_assert(r.until([&] { return r.engine(1).counters().bytes_in > 5'000; }));
   {
     Hold hold(r.engine(1).gate());
-    r.engine(1).abandon(0, FrameKind::kTransfer, 9);
+    r.engine(1).redirect(0, FrameKind::kTransfer, 9, {});
   }
   const auto seen = taker.memory.packed();
   ck_assert_uint_eq(seen[0], data[0]);

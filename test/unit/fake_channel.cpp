@@ -297,6 +297,15 @@ int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from,
   return post(mplite::Memory::in_pieces(pieces), maxsize, from, id);
 }
 
+// What has arrived of a message is still in its frame here.
+int MPID_MoveRecvFromChannel(MPID_ChannelId id, void* buf, const struct iovec* pieces, size_t maxsize) {
+  const auto at = me().ops.find(id);
+  if (at == me().ops.end() || at->second.done || at->second.kind != Kind::kChannel || !at->second.receive) return -EINVAL;
+  at->second.memory = pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf);
+  at->second.size = maxsize;
+  return 0;
+}
+
 int MPID_CreateRecvTransfer(void* buf, size_t size, int partner, MPID_TransferId* id) {
   Rank& r = me();
   *id = 0;

@@ -1,6 +1,8 @@
 // grace.h: when leaving the library is not armed, and what a wrong guess costs.
 #include "mplite/grace.h"
 
+#include <algorithm>
+
 #include "run_tests.h"
 
 using namespace mplite;
@@ -123,16 +125,54 @@ START_TEST(wrong_guess_in_hundreds_costs_no_trust) {
 }
 END_TEST
 
+// A wrong guess every so often costs a part of the time between two.
+START_TEST(delay_follows_the_time_between_departures_that_last) {
+  Grace grace;
+  std::int64_t now = 1;
+  for (const std::int64_t between_ns : {50'000 * kUs, 2'000 * kUs}) {
+    std::int64_t lost_ns = 0;
+    for (int i = 0; i < 100; ++i) {
+      for (std::int64_t quiet_ns = 0; quiet_ns < between_ns; quiet_ns += grace.backstop_ns() / 2) grace.put_off();
+      leave_and_return(grace, kSend, 2 * static_cast<int>(Grace::kRareAfter), kUs, &now);
+      ck_assert(!grace.leave(kSend, now));
+      if (i >= 10) lost_ns += grace.backstop_ns();
+      grace.ran_out();
+    }
+    ck_assert_int_le(lost_ns, 90 * between_ns / 2);
+    ck_assert_int_ge(lost_ns, 90 * std::min(between_ns / 20, Grace::kBackstopMaxNs / 4));
+  }
+}
+END_TEST
+
 START_TEST(useless_backstop_comes_less_often_up_to_a_bound) {
   Grace grace;
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
-  for (int i = 0; i < 20; ++i) grace.useless();
+  // Never later than a quarter of the time for which none was needed: each is put off when half of its delay is over.
+  std::int64_t quiet_ns = 0;
+  for (int i = 0; i < 100; ++i) {
+    ck_assert(grace.backstop_ns() == Grace::kBackstopMinNs || grace.backstop_ns() <= quiet_ns / 4 + Grace::kBackstopMinNs);
+    quiet_ns += i % 2 == 0 ? grace.backstop_ns() : grace.backstop_ns() / 2;
+    i % 2 == 0 ? grace.useless() : grace.put_off();
+  }
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMaxNs);
   std::int64_t now = 1;
   leave_and_return(grace, kSend, 50, kUs, &now);
   grace.leave(kSend, now);
+  grace.put_off();
+  ck_assert(grace.waiting());  // it is still away
+  grace.useless();
+  ck_assert(!grace.waiting());
+  for (std::int64_t wanted = Grace::kBackstopMaxNs / 4; wanted >= Grace::kBackstopMinNs; wanted /= 4) {
+    grace.ran_out();
+    ck_assert_int_eq(grace.backstop_ns(), wanted);
+  }
   grace.ran_out();
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
+  for (std::uint32_t i = 0; i + 3 < Grace::kHalvesToDouble; ++i) grace.put_off();
+  grace.useless();
+  ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
+  grace.put_off();
+  ck_assert_int_eq(grace.backstop_ns(), 2 * Grace::kBackstopMinNs);
 }
 END_TEST
 
@@ -159,6 +199,6 @@ END_TEST
 int main() {
   return run_tests("grace", {first_departures_are_armed_until_the_application_has_proved_quick, time_in_the_handler_is_not_the_applications_absence, kinds_of_calls_are_trusted_apart,
                              one_long_absence_takes_the_trust_away, absence_shorter_than_the_backstop_halves_what_was_earned, backstop_arms_and_makes_trust_dearer,
-                             wrong_guess_in_hundreds_costs_no_trust, useless_backstop_comes_less_often_up_to_a_bound,
+                             wrong_guess_in_hundreds_costs_no_trust, delay_follows_the_time_between_departures_that_last, useless_backstop_comes_less_often_up_to_a_bound,
                              interrupted_sleep_ends_when_it_would_have_ended, switched_off_it_always_arms});
 }
