@@ -576,6 +576,7 @@ int Engine::look_at_all() {
     const int found = net_.wait(events, kEventsMax, 0);
     for (int i = 0; i < found; ++i) handle(events[i]);
     if (found > 0) n += found;
+    crowded_ = found > 1;
     if (found < kEventsMax) break;
   }
   ++looks_;  // not tick_, which poll() moves too: of two counts by one counter a stride may see only the odd ones
@@ -594,11 +595,14 @@ int Engine::poll() {
   int moved = 0;
   if (!outstanding_ && queued_sends_ == 0 && young_count_ == 0 && wanting_ == 0 && tick_ % kIdleStride != 0) return 0;
   ++depth_;
-  if (hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
-  if (!signals_ && raised_ == nullptr && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after) raise_mark();
+  // While several have something, all have their turn: the preferred one alone would be served until it has nothing left.
+  const bool all = crowded_;
+  if (all && raised_ != nullptr) lower_mark();
+  if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
+  if (!all && !signals_ && raised_ == nullptr && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after) raise_mark();
   --depth_;
   bury();
-  if (hot_ == nullptr || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();
+  if (hot_ == nullptr || all || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();
   return moved;
 }
 

@@ -391,6 +391,7 @@ class Engine {
   Pool<SendOp> sends_;
   Pool<ControlBlock, 8> control_blocks_;  // for the handler, where larger control packets cannot go to the heap
   Connection* hot_ = nullptr;  // looked at first
+  bool crowded_ = false;       // more than one connection had something at the last look at all
   int hot_reads_ = 0;          // of it that brought something, since it is hot; up to raise_after
   Connection* raised_ = nullptr;  // hot_, or none: its SO_RCVLOWAT is kRaisedBytes, so that only who reads it finds what it has
   Connection* settling_ = nullptr;  // its control packet was taken; what is staged behind it has not been looked at

@@ -252,7 +252,7 @@ const Row kTable[] = {
       "Send and receive buffer of each socket; 0 leaves them to the kernel's autotuning."},
      MPLITE_PARSE { return std::strcmp(text, "0") == 0 ? (k.sockbuf = 0, true) : parse_size(text, 4 * kKilo, kGiga, k.sockbuf); },
      MPLITE_FORMAT { format_size(k.sockbuf, text, size); }},
-    {{"LITE_CREDITS", "size", "2M", "16K to 1024G bytes (K, M, G: powers of 1024)",
+    {{"LITE_CREDITS", "size", "4M", "16K to 1024G bytes (K, M, G: powers of 1024)",
       "Bytes that one peer may send unasked before some are received; beyond it messages go by rendezvous."},
      MPLITE_PARSE { return parse_size(text, 16 * kKilo, kKilo * kGiga, k.credits); },
      MPLITE_FORMAT { format_size(k.credits, text, size); }},

@@ -1262,6 +1262,42 @@ START_TEST(long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer) {
 }
 END_TEST
 
+START_TEST(peers_that_send_all_the_time_are_served_alike) {
+  SimRanks r(4);
+  constexpr int kPackets = 200;
+  for (int from = 1; from < 4; ++from) r.connect(from, 0);
+  for (int from = 1; from < 4; ++from)
+    for (int i = 0; i < kPackets; ++i) say(r.engine(from), 0, bytes_of(16'000, i));
+  r.world.skip(1'000'000);
+  Engine& e = r.engine(0);
+  Hold hold(e.gate());
+  e.prefer(1);
+  int taken[4] = {}, all = 0, last = 0, run = 0, longest = 0;
+  const auto look = [&] {
+    e.poll();
+    while (e.control_ready()) {
+      std::uint8_t packet[kControlBytesMax];
+      int from = 0;
+      e.take_control(packet, sizeof packet, from);
+      ++all, ++taken[from];
+      run = from == last ? run + 1 : 1;
+      last = from;
+      longest = std::max(longest, run);
+    }
+  };
+  while (taken[2] == 0 || taken[3] == 0) look();  // the preferred one alone until the first look at all
+  longest = 0;
+  while (taken[1] < kPackets && taken[2] < kPackets && taken[3] < kPackets) look();
+  ck_assert_int_le(longest, 3);
+  // Once it is one again, that one is asked for itself: no look at all for each packet.
+  while (all < 3 * kPackets) look();
+  for (int i = 0; i < 16; ++i) e.poll();
+  const std::uint64_t looks = e.counters().waits;
+  for (int i = 0; i < 160; ++i) e.poll();
+  ck_assert_uint_eq(e.counters().waits - looks, 10);
+}
+END_TEST
+
 // Raised only where nobody sleeps or is told by a signal, and lowered, which announces what is there, before anybody does.
 START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time) {
   const auto raised = [](SimRanks& r) { return r.world.low_water(0) > 1; };
@@ -1477,7 +1513,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

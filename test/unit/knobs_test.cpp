@@ -148,7 +148,7 @@ START_TEST(defaults_of_the_design_are_in_force_without_variables) {
   ck_assert(k.family == Family::kAny);
   ck_assert_uint_eq(k.port_lo, 0);
   ck_assert_uint_eq(k.sockbuf, 0);
-  ck_assert_uint_eq(k.credits, 2 << 20);
+  ck_assert_uint_eq(k.credits, 4 << 20);
   ck_assert_uint_eq(k.unexpected_max, 1 << 30);
   ck_assert_int_eq(k.connect_timeout_ns, 30'000'000'000);
   ck_assert_int_eq(k.keepalive_idle_s, 10);
