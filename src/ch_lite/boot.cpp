@@ -27,6 +27,9 @@ namespace {
 
 using namespace mplite;
 
+constexpr std::int64_t kJustNow = -1;
+constexpr std::uint32_t kPollsPerClock = 4;  // reading the clock is a tenth of a poll that finds nothing
+
 // One per process, from lite_init_local to lite_finalize_close.
 struct Boot : Process {
   ChannelState* channel = nullptr;
@@ -37,7 +40,8 @@ struct Boot : Process {
   // waiting
   unsigned wait_seen = 0;
   std::uint64_t news_seen = 0;
-  std::int64_t news_ns = 0;
+  std::int64_t news_ns = 0;  // the clock at the last news, or kJustNow: it has not been read since
+  std::uint32_t polls = 0;  // since then
   std::uint64_t host_activity_seen = 0;
 };
 Boot* g_boot = nullptr;
@@ -99,17 +103,15 @@ void idle(void*, std::uint32_t) {
   b.controller.enter_wait();
   const Counters& counters = b.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
-  const std::int64_t now = b.net.now_ns();
-  if (news != b.news_seen) {
+  const bool own_core = b.policy.yield_after_ns > 0;
+  if (news != b.news_seen || (new_wait && own_core)) {  // a new wait of the host is news too: its first polls are cheap and quick, if it has its core to itself
     b.news_seen = news;
-    b.news_ns = now;
-    return;
+    b.news_ns = kJustNow;
+    b.polls = 0;
   }
-  // A new wait of the host is news too: its first polls are cheap and quick, if it has its core to itself.
-  if (new_wait) {
-    b.news_ns = now;
-    if (b.policy.yield_after_ns > 0) return;
-  }
+  if (own_core && ++b.polls % kPollsPerClock != 0) return;
+  const std::int64_t now = b.net.now_ns();
+  if (b.news_ns == kJustNow || new_wait) b.news_ns = now;
   const WaitStep step = decide(b.policy, now - b.news_ns);
   if (step.kind == WaitStep::kPoll) return;
   // With several application threads the host holds its lock around us: sleeping would keep the others out, and so would a yield (lite_host_lets_go). Still due: the host
