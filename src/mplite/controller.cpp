@@ -181,10 +181,10 @@ void Controller::leave_library(int call) {
   // An owner of just now has to look for itself: what came before was announced to the former one.
   if (backstop_signal_ != 0 && !grace_.leave(call, left_ns) && mine) {
     if (armed()) disarm();
-    // One that is nearly due is put off: while the application comes and goes it costs a system call then, and not an interrupt in the middle of a copy.
+    // One that is nearly due is put off, unless something gathered waits for it: while the application comes and goes it costs a system call then, and not an interrupt in the middle of a copy.
     // One that is long overdue went to somebody who took the signal.
     const bool running = backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs;
-    if (running && backstop_due_ns_ - left_ns > grace_.backstop_ns() / 2) return;
+    if (running && (guarding_ || backstop_due_ns_ - left_ns > grace_.backstop_ns() / 2)) return;
     if (keep_backstop()) {
       if (running) grace_.put_off();
       start_backstop(grace_.backstop_ns());
