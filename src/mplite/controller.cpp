@@ -182,11 +182,12 @@ void Controller::leave_library(int call) {
   if (backstop_signal_ != 0 && !grace_.leave(call, left_ns) && mine) {
     if (armed()) disarm();
     // One that is nearly due is put off, unless something gathered waits for it: while the application comes and goes it costs a system call then, and not an interrupt in the middle of a copy.
-    // One that is long overdue went to somebody who took the signal.
+    // One that is due much later was to see after an armed signal (look_after_departure). One that is long overdue went to somebody who took the signal.
     const bool running = backstop_running_.load(std::memory_order_relaxed) && left_ns < backstop_due_ns_ + kOverdueNs;
-    if (running && (guarding_ || backstop_due_ns_ - left_ns > grace_.backstop_ns() / 2)) return;
+    const std::int64_t due_in_ns = backstop_due_ns_ - left_ns, delay_ns = grace_.backstop_ns();
+    if (running && (guarding_ || (due_in_ns > delay_ns / 2 && due_in_ns <= delay_ns))) return;
     if (keep_backstop()) {
-      if (running) grace_.put_off();
+      if (running && due_in_ns <= delay_ns / 2) grace_.put_off();
       start_backstop(grace_.backstop_ns());
       return grace_.handled(engine_->net().now_ns() - left_ns);
     }
