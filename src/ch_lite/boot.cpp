@@ -7,11 +7,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <span>
 
 #include "../mplite/controller.h"
+#include "../mplite/last_words.h"
 #include "../mplite/process.h"
 #include "../mplite/stats.h"
 #include "../mplite/trace.h"
@@ -55,17 +55,11 @@ void want_arm(bool want) { LITE_HOT_SET(want_arm, want ? 1 : 0); }
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
-// Told at once and given a moment to reach the terminal: what MPI does next may be an abort, and Hydra ends a job without reading what its processes still
-// said (seen on a loaded machine: test/lab/lost_peer.sh found no message).
+// Told at once: what MPI does next may be an abort.
 void tell_of_lost_peer(int peer) {
   if (peer == g_boot->told_peer) return;
   g_boot->told_peer = peer;
-  char line[sizeof g_last_error + 16];
-  const int length = std::snprintf(line, sizeof line, "ch_lite: %s\n", g_last_error);
-  if (write(2, line, static_cast<std::size_t>(length)) < 0) return;
-  timespec moment = {0, 100'000'000};
-  while (nanosleep(&moment, &moment) != 0 && errno == EINTR) {
-  }
+  say_last_words(g_last_error);
 }
 
 void report(void*, int code, int peer, int error, const char* what) {
@@ -185,6 +179,7 @@ using namespace ch_lite;
 using namespace mplite;
 
 const char* lite_last_error(void) { return g_last_error; }
+void lite_say_last_words(const char* text) { say_last_words(text); }
 
 int lite_init_local(void* address) {
   static_assert(kAddressBlobBytes == LITE_ADDRESS_BYTES);

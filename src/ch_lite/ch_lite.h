@@ -87,6 +87,10 @@ void lite_finalize_close(void);
 /* The sentence that belongs to the last LITE_ERR_* (or lost peer): names the thing and the cure. Never NULL. */
 const char *lite_last_error(void);
 
+/* For an error that ends the process: "ch_lite: TEXT" on stderr, and a wait of at most a second until a launcher that reads it through a pipe has done so. The
+ * host's own report is written just before it asks for the end of the job, which Hydra may do without reading it. */
+void lite_say_last_words(const char *text);
+
 /* Tag bits that never take part in matching (MPICH's error bits). Default 0. */
 void lite_set_tag_ignore_bits(uint32_t bits);
 

@@ -33,6 +33,13 @@ static void read_machine_name(char *name, size_t size)
 /* Ours: made in init_local, published in init_world. */
 static business_card card;
 
+/* What fails here ends the process. */
+static int start_error(const char *text, const char *function, int line)
+{
+    lite_say_last_words(text);
+    return MPIDI_LITE_error_text(MPIR_ERR_FATAL, text, function, line);
+}
+
 int MPIDI_LITE_init_local(int *tag_bits)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -40,16 +47,14 @@ int MPIDI_LITE_init_local(int *tag_bits)
     MPIR_FUNC_ENTER;
 
     if (MPIDI_global.n_vcis != 1) {
-        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL,
-                                          "MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this "
-                                          "device has one VCI", __func__, __LINE__);
+        mpi_errno = start_error("MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this device has one VCI",
+                                __func__, __LINE__);
         goto fn_fail;
     }
 
     memset(&card, 0, sizeof(card));
     if (lite_init_local(card.address) < 0) {
-        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL, lite_last_error(), __func__,
-                                          __LINE__);
+        mpi_errno = start_error(lite_last_error(), __func__, __LINE__);
         goto fn_fail;
     }
     started = STARTED_LOCAL;
@@ -108,8 +113,7 @@ int MPIDI_LITE_init_world(void)
 
     if (lite_init_world(rank, size, table, on_this_machine,
                         MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE) < 0) {
-        mpi_errno = MPIDI_LITE_error_text(MPIR_ERR_FATAL, lite_last_error(), __func__,
-                                          __LINE__);
+        mpi_errno = start_error(lite_last_error(), __func__, __LINE__);
         goto fn_fail;
     }
     started = STARTED_WORLD;
