@@ -20,6 +20,7 @@
 #include "channel.h"
 #include "channel_state.h"
 #include "device.h"
+#include "eager_cutoff.h"
 #include "tools.h"
 
 namespace ch_lite {
@@ -217,7 +218,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   device.size = size;
   device.short_max = b->knobs.short_max;
   device.eager_auto = b->knobs.eager_max == kEagerAuto;
-  device.eager_max = device.eager_auto ? kEagerUnmeasured : b->knobs.eager_max;
+  device.eager_max = device.eager_auto ? kEagerCutoffMax : b->knobs.eager_max;  // auto: until something is measured
   device.credits_bytes = b->knobs.credits;
   device.unexpected_max_bytes = b->knobs.unexpected_max;
   device.thread_multiple = thread_multiple != 0;

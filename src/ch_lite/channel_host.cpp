@@ -20,6 +20,7 @@
 #include "../mplite/trace.h"
 #include "channel.h"
 #include "channel_state.h"
+#include "eager_cutoff.h"
 
 namespace ch_lite {
 namespace {
@@ -476,7 +477,8 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   job.rank = h->rank;
   job.size = h->size;
   job.short_max = h->knobs.short_max;
-  job.eager_max = h->knobs.eager_max == kEagerAuto ? kEagerUnmeasured : h->knobs.eager_max;  // MPICH 1 has one cutoff for all peers
+  // MPICH 1 has one cutoff for all peers, and keeps what comes without a receive whatever its length
+  job.eager_max = h->knobs.eager_max == kEagerAuto ? kEagerCutoffInTime : h->knobs.eager_max;
   return 0;
 }
 

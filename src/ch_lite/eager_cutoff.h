@@ -1,5 +1,5 @@
 // LITE_EAGER_MAX=auto: how long a message may be that is sent without asking.
-// Used by device.cpp. Ordinary context, where nothing else is said.
+// Used by device.cpp, boot.cpp and, where there is one cutoff for all peers, channel_host.cpp. Ordinary context, where nothing else is said.
 #pragma once
 #include <cstdint>
 

@@ -79,7 +79,7 @@ struct Connection {
   // What is read before its frame is known costs one copy. Of a message up to 16 KB that is cheaper than a second read, and of many small ones it is what one read brings. Behind a long one another is expected,
   // and so it is behind one of middle length with more in the socket already (a stream): then only the header is read ahead, and all the rest goes straight to its place, by the read that brings the next header.
   static constexpr std::uint32_t kReadAheadBytes = 20 * 1024, kReadAheadHeaderBytes = 512;
-  static constexpr std::uint32_t kLongBytes = 19 * 1024, kMiddleBytes = 4 * 1024;
+  static constexpr std::uint32_t kReadAheadLongBytes = 19 * 1024, kReadAheadMiddleBytes = 4 * 1024;
   static constexpr int kOutFrames = 8;
 
   Connection* pool_next = nullptr;

@@ -46,7 +46,7 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
     return false;
   }
   c.in_frame = true;
-  c.expect_long = header.total > (c.full ? Connection::kMiddleBytes : Connection::kLongBytes);
+  c.expect_long = header.total > (c.full ? Connection::kReadAheadMiddleBytes : Connection::kReadAheadLongBytes);
   c.header = header;
   c.owed = header.length;
   set_destination(c, destination);

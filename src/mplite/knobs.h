@@ -41,8 +41,6 @@ struct Knobs {
 inline constexpr std::int64_t kSpinAuto = -1;
 inline constexpr std::int64_t kSpinForever = -2;
 inline constexpr std::uint64_t kEagerAuto = UINT64_MAX;
-// With kEagerAuto: for a peer of which nothing has been measured yet, and where there is one cutoff for all.
-inline constexpr std::uint64_t kEagerUnmeasured = 256 * 1024;
 
 // One row of the table, as text, for help and MPI_T. Texts are static.
 struct KnobInfo {

@@ -5,20 +5,20 @@
 // kernel has made SIGIO pending; back from the trap, the library's handler runs between that instruction and the next.
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <ucontext.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "alloc_trap.h"
 #include "run_tests.h"
+#include "trap_flag.h"
 #include "two_ranks.h"
 
 using two_ranks::Shared;
 
 namespace {
 
-#if defined(__x86_64__)
+#if defined(HAS_TRAP_FLAG)
 
 bool g_all = false;
 double g_seconds = 2;
@@ -137,22 +137,17 @@ void on_trap(int, siginfo_t*, void* context) {
   const int saved_errno = errno;
   Step& step = g_step;
   const long here = step.steps++;
-  auto& flags = static_cast<ucontext_t*>(context)->uc_mcontext.gregs[REG_EFL];
   if (step.at_every_one > 0) {
     // Not without end: who leaves the gate works as long as signals are turned away.
-    if (--step.at_every_one == 0) flags &= ~0x100LL;
+    if (--step.at_every_one == 0) stop_tracing(context);
     syscall(SYS_tgkill, getpid(), syscall(SYS_gettid), SIGIO);
   } else if (step.arrivals < 2 && here == step.at[step.arrivals]) {
     ask(*step.shared, step.length[step.arrivals++]);
     // Loopback: in our socket when the sender's call is over, and the signal with it; SIGTRAP's mask keeps it back until we return.
-    if (step.arrivals == 2 || step.at[1] < 0) flags &= ~0x100LL;
+    if (step.arrivals == 2 || step.at[1] < 0) stop_tracing(context);
   }
   errno = saved_errno;
 }
-
-// What is stepped is the call between the two, and a few instructions of the test's own.
-[[gnu::always_inline]] inline void trace_on() { __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() | 0x100); }
-[[gnu::always_inline]] inline void trace_off() { __builtin_ia32_writeeflags_u64(__builtin_ia32_readeflags_u64() & ~0x100ULL); }
 
 enum class Call { kPost, kSendNothing, kSendShort, kSendEager, kSendRendezvous, kCancel, kProbe, kProgress, kLeave };
 
@@ -347,7 +342,7 @@ void step_through(const char* name, Call call, bool learns = false) {
 
 }  // namespace
 
-#if defined(__x86_64__)
+#if defined(HAS_TRAP_FLAG)
 
 START_TEST(message_arrives_at_every_instruction_of_posting_its_receive) { step_through("post", Call::kPost); }
 END_TEST

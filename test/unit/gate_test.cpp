@@ -7,6 +7,7 @@
 
 #include <atomic>
 
+#include "../signal/trap_flag.h"
 #include "mplite/gate.h"
 #include "run_tests.h"
 
@@ -301,10 +302,75 @@ START_TEST(gate_of_a_child_stays_closed) {
 }
 END_TEST
 
+#if defined(HAS_TRAP_FLAG) && !defined(__SANITIZE_THREAD__)
+#define CAN_STEP 1
+namespace {
+struct Stepped {
+  Gate gate;
+  volatile long plain = 0;  // changed only inside
+  volatile long handled = 0, away = 0, drained = 0;
+};
+Stepped* g_stepped = nullptr;
+volatile long g_step = 0, g_stop_at = 0;
+
+void on_step(int, siginfo_t*, void* context) {
+  g_step = g_step + 1;
+  if (g_step != g_stop_at) return;
+  stop_tracing(context);
+  Stepped& s = *g_stepped;
+  if (!s.gate.try_enter()) {
+    s.away = s.away + 1;
+    return;
+  }
+  s.plain = s.plain + 1;
+  s.handled = s.handled + 1;
+  s.gate.leave();
+}
+}  // namespace
+
+// On the way in and out, a handler at the first instruction in the first run, at the next one in the next, until there are no more: it gets in, or its work is done before the way out ends.
+START_TEST(handler_comes_at_every_instruction) {
+  struct sigaction action = {};
+  action.sa_sigaction = on_step;
+  action.sa_flags = SA_SIGINFO;
+  sigaction(SIGTRAP, &action, nullptr);
+  long instruction = 0;
+  for (bool stopped = true; stopped;) {
+    Stepped s;
+    g_stop_at = ++instruction;
+    g_stepped = &s;
+    s.gate.set_drain(
+        [](void*) {
+          g_stepped->plain = g_stepped->plain + 1;
+          g_stepped->drained = g_stepped->drained + 1;
+        },
+        nullptr);
+    g_step = 0;
+    trace_on();
+    {
+      Hold hold(s.gate);
+      s.plain = s.plain + 1;
+    }
+    trace_off();
+    stopped = g_step >= instruction;
+    ck_assert_int_eq(s.handled + s.away, stopped);
+    ck_assert_int_eq(s.drained, s.away);
+    ck_assert_int_eq(s.plain, 1 + s.handled + s.drained);
+    ck_assert(!s.gate.held());
+  }
+  ck_assert_int_gt(instruction, 10);
+}
+END_TEST
+#endif
+
 int main() {
   return run_tests("gate", {hold_nests_within_a_thread, handler_enters_an_open_gate, handler_may_hold_again_inside,
                             handler_turned_away_leaves_its_work_to_the_holder, only_the_outermost_leave_drains,
                             handler_that_comes_while_draining_is_drained_as_well, threads_exclude_each_other,
-                            signals_at_random_points_never_see_the_gate_half_closed, holder_in_another_thread_drains,
-                            work_asked_for_inside_is_done_on_the_way_out, patience_before_a_fork_ends, gate_of_a_child_stays_closed});
+                            signals_at_random_points_never_see_the_gate_half_closed,
+#ifdef CAN_STEP
+                            handler_comes_at_every_instruction,
+#endif
+                            holder_in_another_thread_drains, work_asked_for_inside_is_done_on_the_way_out, patience_before_a_fork_ends,
+                            gate_of_a_child_stays_closed});
 }

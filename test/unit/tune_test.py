@@ -51,6 +51,15 @@ class Choosing(unittest.TestCase):
         # a round that one of them did not end counts for neither
         self.assertAlmostEqual(tune.curve_of({"samples": samples[:-1]})[0]["ratio"]["rendezvous/eager"], 1.55)
 
+    def test_samples_without_a_time_count_for_nothing(self):
+        whole = result(USUAL)
+        holes = [dict(sample, us=us, round=sample["round"] + 3) for sample in whole["samples"] for us in (None, 0, float("nan"), "fast")]
+        self.assertEqual(tune.curve_of({"samples": holes + whole["samples"]}), tune.curve_of(whole))
+        self.assertEqual(tune.curve_of({"samples": holes}), [])
+        # no round in which both have one
+        apart = [{"bytes": 131072, "name": name, "round": number, "us": 30.0} for number, name in enumerate(("eager", "rendezvous"))]
+        self.assertEqual(tune.curve_of({"samples": apart})[0]["ratio"], {})
+
     def test_cutoffs_are_where_the_protocols_cross(self):
         curve = tune.curve_of(result(USUAL))
         self.assertEqual(tune.choose(curve, 3), {"LITE_SHORT_MAX": 4096, "LITE_EAGER_MAX": 262144})
@@ -123,6 +132,9 @@ class Writing(unittest.TestCase):
             self.assertEqual(json.loads(done.stdout)["chosen"], {"LITE_SHORT_MAX": 4096, "LITE_EAGER_MAX": 262144})
             self.assertIsNone(json.loads(done.stdout)["profile"])
             done = self.run_tune(directory, times={64: USUAL[64]})
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("some of --sizes below and some above 64K", done.stderr)
+            done = self.run_tune(directory, times={count: dict.fromkeys(by_name, 0) for count, by_name in USUAL.items()})
             self.assertEqual(done.returncode, 2)
             self.assertIn("some of --sizes below and some above 64K", done.stderr)
             done = self.run_tune(directory, "--profile", os.path.join(directory, "compare.json", "profile"))
