@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "check.h"
+#include "packet.h"
 
 namespace ch_lite {
 namespace {
@@ -20,7 +21,7 @@ Blocks::Blocks(std::uint64_t bytes_max) : bytes_max_(bytes_max) {
   for (std::uint32_t c = 0; c < kClasses; ++c)
     stock_[c] = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(per_class / class_bytes(c), 0, kStockBlocksMax));
   // One control packet's worth must always be possible (headroom), whatever the bound.
-  for (std::uint32_t c = 0; c <= class_of(16 * 1024); ++c) stock_[c] = std::max(stock_[c], kStockBlocksMin);
+  for (std::uint32_t c = 0; c <= class_of(kPacketDataMax); ++c) stock_[c] = std::max(stock_[c], kStockBlocksMin);
   std::uint64_t stock_bytes = 0;
   for (std::uint32_t c = 0; c < kClasses; ++c) stock_bytes += stock_[c] * class_bytes(c);
   bytes_max_ += stock_bytes;

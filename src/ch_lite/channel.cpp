@@ -337,6 +337,18 @@ int MPID_RecvAnyControl(void* pkt, int size, int* from) {
   return static_cast<int>(engine().take_control(pkt, static_cast<std::uint32_t>(size), *from));
 }
 
+int MPID_ViewAnyControl(const void** pkt, void* spare, int* from) {
+  Hold hold(engine().gate());
+  if (g_channel->stash_head != nullptr || !engine().control_ready()) {
+    *pkt = spare;
+    return MPID_RecvAnyControl(spare, MPID_CONTROL_BYTES_MAX, from);
+  }
+  const std::uint8_t* packet = nullptr;
+  const std::uint32_t length = engine().view_control(&packet, *from);
+  *pkt = packet;
+  return static_cast<int>(length);
+}
+
 int MPID_SendControl(const void* pkt, int size, int dest) {
   Hold hold(engine().gate());
   const iovec part = {const_cast<void*>(pkt), static_cast<std::size_t>(size)};

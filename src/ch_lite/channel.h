@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define MPID_CONTROL_BYTES_MAX 16384    /* of one control packet */
+#define MPID_CONTROL_BYTES_MAX 17408    /* of one control packet */
 #define MPID_ANY_PARTNER (-1)
 
 typedef uint64_t MPID_ChannelId;        /* a non-blocking operation under way: index and generation; 0 is none (complete at once) */
@@ -41,6 +41,9 @@ int MPID_ControlMsgMore(void);
 /* Reads the next control packet into pkt (at most `size` bytes), its sender into *from; waits for one when there is none [waiting: ordinary].
  * Returns its length. */
 int MPID_RecvAnyControl(void *pkt, int size, int *from);
+/* The same without a copy where that can be: *pkt points to the packet, in `spare` (room for MPID_CONTROL_BYTES_MAX) or where it was read. It stays until the next call that
+ * receives a control packet or asks for one. */
+int MPID_ViewAnyControl(const void **pkt, void *spare, int *from);
 /* Sends a control packet (1 … MPID_CONTROL_BYTES_MAX bytes). Copies what the kernel does not take. */
 int MPID_SendControl(const void *pkt, int size, int dest);
 /* Reads the next channel message of `from`; waits for it [ordinary]. Returns its length. */

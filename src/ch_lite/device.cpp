@@ -73,7 +73,7 @@ void Device::top_up() {
 // one access to exposed memory.
 bool Device::headroom() {
   const auto enough = [this] {
-    return messages_.free_count() > 0 && blocks_.ready(MPID_CONTROL_BYTES_MAX) && MPID_ChannelHeadroom() != 0 &&
+    return messages_.free_count() > 0 && blocks_.ready(kPacketDataMax) && MPID_ChannelHeadroom() != 0 &&
            (regions_.used_count() == 0 || accesses_.free_count() > 0);
   };
   if (enough()) return true;
@@ -96,12 +96,12 @@ void Device::progress() {
     dispatching_ = true;
     for (int more = MPID_ControlMsgAvail(); more != 0 && headroom(); more = MPID_ControlMsgMore()) {
       int from = -1;
-      const int bytes = MPID_RecvAnyControl(packet_, sizeof packet_, &from);
+      const void* at = nullptr;
+      const int bytes = MPID_ViewAnyControl(&at, packet_, &from);
       if (bytes <= 0 || from < 0 || from >= peers()) break;
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
-      const auto size = static_cast<std::size_t>(bytes);
-      const auto packet = size <= sizeof packet_ ? decode({packet_, size}) : std::nullopt;
+      const auto packet = decode({static_cast<const std::uint8_t*>(at), static_cast<std::size_t>(bytes)});
       if (packet)
         dispatch(*packet, from);
       else

@@ -421,7 +421,7 @@ class Device {
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool delivering_ = false;
   // Not on the stack: the handler's may be small.
-  alignas(16) std::uint8_t packet_[MPID_CONTROL_BYTES_MAX];  // being dispatched
+  alignas(16) std::uint8_t packet_[MPID_CONTROL_BYTES_MAX];  // being dispatched, if it is not where it was read
   alignas(16) std::uint8_t am_packet_[sizeof(AmPacket) + LITE_AM_HEADER_MAX];  // being sent
 };
 

@@ -2,6 +2,8 @@
 // Called by Device::dispatch, perhaps in the handler.
 #include "packet.h"
 
+#include "protocol.h"
+
 namespace ch_lite {
 namespace {
 
@@ -22,7 +24,7 @@ bool decode_message(std::span<const std::uint8_t> bytes, Packet& p) {
     RtsPacket rts;
     if (bytes.size() != sizeof rts || !read(bytes, rts) || (rts.fragment != 0 && rts.fragment >= m.bytes)) return false;
     p.fragment = rts.fragment;
-  } else if (behind != (p.type == PacketType::kShort ? m.bytes : 0)) {
+  } else if (behind != (p.type == PacketType::kShort ? m.bytes : 0) || behind > kShortBytesMax) {
     return false;
   }
   if ((p.sync || p.type == PacketType::kRts) && m.sender == 0) return false;
@@ -57,7 +59,7 @@ bool decode_am(std::span<const std::uint8_t> bytes, Packet& p) {
   if (a.header_bytes > LITE_AM_HEADER_MAX || a.data_bytes > kMessageBytesMax) return false;
   const bool in_packet = p.type == PacketType::kAmShort;
   if (bytes.size() - sizeof a != a.header_bytes + (in_packet ? a.data_bytes : 0)) return false;
-  if (!in_packet && a.data_bytes == 0) return false;
+  if (in_packet ? padded_header(a.header_bytes) + a.data_bytes > kPacketDataMax : a.data_bytes == 0) return false;
   if (p.type == PacketType::kAmRts && a.sender == 0) return false;
   p.handler = a.handler;
   p.header_bytes = a.header_bytes;
@@ -73,7 +75,7 @@ bool decode_access(std::span<const std::uint8_t> bytes, Packet& p) {
   const bool put = p.type == PacketType::kPut;
   if (a.region == 0 || a.bytes == 0 || a.bytes > kMessageBytesMax || (a.id == 0) != put) return false;
   if (bytes.size() - sizeof a != (put ? a.bytes : 0)) return false;
-  if (p.type == PacketType::kGet && a.bytes > kAccessShortMax) return false;
+  if ((put || p.type == PacketType::kGet) && a.bytes > kAccessShortMax) return false;
   p.region = a.region;
   p.offset = a.offset;
   p.bytes = a.bytes;

@@ -104,8 +104,12 @@ struct AccessPacket {
 };
 static_assert(sizeof(AccessPacket) == 48 && std::is_trivially_copyable_v<AccessPacket>);
 
-inline constexpr std::uint64_t kAccessShortMax = MPID_CONTROL_BYTES_MAX - sizeof(AccessPacket);  // of data in kPut and kGetData
-inline constexpr std::uint64_t kShortBytesMax = MPID_CONTROL_BYTES_MAX - sizeof(MessagePacket);
+// Of what a packet brings and a block may have to keep: the data of a message, or a host header (padded) and the data behind it. The handler has a block of this size, or takes no packet.
+inline constexpr std::uint64_t kPacketDataMax = 16 * 1024;
+static_assert(sizeof(MessagePacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX && sizeof(AmPacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX &&
+              sizeof(AccessPacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX);
+inline constexpr std::uint64_t kAccessShortMax = kPacketDataMax;  // of data in kPut and kGetData
+inline constexpr std::uint64_t kShortBytesMax = kPacketDataMax;
 inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come back as int64_t from the channel
 
 // A decoded packet: consistent in itself (lengths fit the packet, ids present where the type needs them). `payload` points into the

@@ -34,7 +34,7 @@ Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_
 Choice choose_am_protocol(std::uint64_t header_bytes, std::uint64_t data_bytes, const Cutoffs& cutoffs, std::uint64_t credit_left) {
   Protocol wanted = Protocol::kRendezvous;
   if (data_bytes == 0 ||
-      (within(data_bytes, cutoffs.short_max) && data_bytes <= MPID_CONTROL_BYTES_MAX - sizeof(AmPacket) - header_bytes))
+      (within(data_bytes, cutoffs.short_max) && padded_header(header_bytes) + data_bytes <= kPacketDataMax))
     wanted = Protocol::kShort;
   else if (within(data_bytes, cutoffs.eager_max))
     wanted = Protocol::kEager;

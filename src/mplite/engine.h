@@ -139,12 +139,13 @@ class Engine {
   // What the kernel knows of the round trip to a peer, ns; 0: nothing, as there is no connection yet. A system call. Ordinary context.
   std::int64_t round_trip_ns(int peer);
 
-  // Control packets. control_ready looks at what has been read, without a system call; take_control copies at most `size` bytes and consumes
-  // the packet. Returns its full length, or 0 when there is none.
+  // Control packets. control_ready looks at what has been read, without a system call; view_control consumes the packet and returns its length, or 0 when there is none. It stays where it was read, at
+  // *packet, until the next call of control_ready, view_control or poll. take_control copies at most `size` bytes of it.
   bool control_ready() MPLITE_SIGNAL_SAFE {
     if (settling_ != nullptr) settle();
     return ready_head_ != nullptr;
   }
+  std::uint32_t view_control(const std::uint8_t** packet, int& from) MPLITE_SIGNAL_SAFE;
   std::uint32_t take_control(void* packet, std::uint32_t size, int& from) MPLITE_SIGNAL_SAFE;
 
   // Sends one control packet made of `parts`; copies what the kernel does not take. 0; -EHOSTUNREACH and kin when the peer is lost;
@@ -403,7 +404,7 @@ class Engine {
   SendOp* stale_ = nullptr;         // finished in the handler with a heap copy that only ordinary context may free
   std::uint32_t young_count_ = 0;
   int wanting_ = 0;  // peers in kMaking
-  int depth_ = 0;    // of poll, flush and take_control: graves are emptied at 0
+  int depth_ = 0;    // of poll, flush and what follows a control packet: graves are emptied at 0
   std::uint64_t queued_sends_ = 0;
   std::uint64_t kept_bytes_ = 0;  // in copies of what the kernel did not take
   // Frames that wait to leave together, as they will be on the stream: all of one peer, whose connection is up with nothing queued before them.

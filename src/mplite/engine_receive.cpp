@@ -236,12 +236,12 @@ bool Engine::pump(Connection& c) {
   return any;
 }
 
-std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) {
+std::uint32_t Engine::view_control(const std::uint8_t** packet, int& from) {
   Connection* c = ready_head_;
   if (c == nullptr) return 0;
   FrameHeader header;
   std::memcpy(&header, c->staging->bytes + c->begin, sizeof header);
-  std::memcpy(packet, c->staging->bytes + c->begin + kFrameHeaderBytes, std::min(size, header.length));
+  *packet = c->staging->bytes + c->begin + kFrameHeaderBytes;
   from = c->peer;
   c->expect_long = false;
   c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
@@ -253,6 +253,13 @@ std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) 
   if (settling_ != nullptr && settling_ != c) settle();
   settling_ = c;
   return header.length;
+}
+
+std::uint32_t Engine::take_control(void* packet, std::uint32_t size, int& from) {
+  const std::uint8_t* at = nullptr;
+  const std::uint32_t length = view_control(&at, from);
+  if (length != 0) std::memcpy(packet, at, std::min(size, length));
+  return length;
 }
 
 std::uint64_t Engine::placed(int peer, FrameKind kind, std::uint64_t id) const {

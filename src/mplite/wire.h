@@ -12,7 +12,7 @@ namespace mplite {
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the wire is little-endian and this code copies structs as they are");
 
-inline constexpr std::uint8_t kWireVersion = 4;
+inline constexpr std::uint8_t kWireVersion = 5;
 inline constexpr std::uint8_t kFrameMagic = 0x4d;  // "M"
 
 // What a frame's payload is. Control, channel and transfer have separate id spaces.
@@ -41,7 +41,7 @@ inline constexpr std::size_t kFrameHeaderBytes = 32;
 static_assert(sizeof(FrameHeader) == kFrameHeaderBytes && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr std::uint32_t kPayloadAlignment = 64;        // `pad` is less: a line of the cache
-inline constexpr std::uint32_t kControlBytesMax = 16 * 1024;  // of one control packet
+inline constexpr std::uint32_t kControlBytesMax = 17 * 1024;  // of one control packet: 16 KB of data and what goes before them
 inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
 
 // Bounds before anything else: what this returns is consistent in itself (kind known, lengths within limits, piece inside the whole).

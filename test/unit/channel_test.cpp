@@ -100,7 +100,7 @@ START_TEST(control_packet_may_be_on_the_callers_stack) {
 }
 END_TEST
 
-START_TEST(control_packets_of_1_to_16384_bytes_are_taken_and_no_others) {
+START_TEST(control_packets_of_1_byte_to_the_most_are_taken_and_no_others) {
   SimRanks r;
   Bytes big = bytes_of(MPID_CONTROL_BYTES_MAX + 1, 1);
   ck_assert_int_lt(MPID_SendControl(big.data(), 0, 1), 0);
@@ -112,6 +112,31 @@ START_TEST(control_packets_of_1_to_16384_bytes_are_taken_and_no_others) {
     int from = -1;
     ck_assert_int_eq(take_control(r, 1, got.data(), MPID_CONTROL_BYTES_MAX, &from), size);
     ck_assert_int_eq(std::memcmp(got.data(), big.data(), static_cast<std::size_t>(size)), 0);
+  }
+}
+END_TEST
+
+START_TEST(control_packet_is_looked_at_where_it_was_read) {
+  SimRanks r(3);
+  const int sizes[] = {1, 100, MPID_CONTROL_BYTES_MAX};
+  for (const int size : sizes)
+    for (int from = 1; from < 3; ++from) {
+      r.as(from);
+      ck_assert_int_eq(MPID_SendControl(bytes_of(MPID_CONTROL_BYTES_MAX, from).data(), size, 0), 0);
+    }
+  r.as(0);
+  int seen[3] = {};
+  for (int i = 0; i < 6; ++i) {
+    ck_assert(r.until([] { return MPID_ControlMsgAvail() != 0; }));
+    Bytes spare(MPID_CONTROL_BYTES_MAX, 0xee);
+    const void* packet = nullptr;
+    int from = -1;
+    const int size = MPID_ViewAnyControl(&packet, spare.data(), &from);
+    ck_assert(packet != spare.data() && from > 0 && seen[from] < 3);
+    ck_assert_int_eq(size, sizes[seen[from]++]);
+    MPID_SendControl("it stays", 8, from);
+    ck_assert_int_eq(std::memcmp(packet, bytes_of(MPID_CONTROL_BYTES_MAX, from).data(), static_cast<std::size_t>(size)), 0);
+    ck_assert(std::count(spare.begin(), spare.end(), 0xee) == MPID_CONTROL_BYTES_MAX);
   }
 }
 END_TEST
@@ -470,7 +495,15 @@ START_TEST(waiting_for_the_channel_keeps_control_packets_in_order) {
   ck_assert(got == message);
   for (int i = 0; i < 40; ++i) {
     int value = -1, from = -1;
-    ck_assert_int_eq(take_control(r, 1, &value, sizeof value, &from), sizeof value);
+    if (i % 2 == 0) {
+      ck_assert_int_eq(take_control(r, 1, &value, sizeof value, &from), sizeof value);
+    } else {  // the same by a look at it
+      Bytes spare(MPID_CONTROL_BYTES_MAX);
+      const void* packet = nullptr;
+      ck_assert(r.until([] { return MPID_ControlMsgAvail() != 0; }));
+      ck_assert_int_eq(MPID_ViewAnyControl(&packet, spare.data(), &from), sizeof value);
+      std::memcpy(&value, packet, sizeof value);
+    }
     ck_assert_int_eq(value, i);
   }
   r.as(0);
@@ -1126,7 +1159,7 @@ END_TEST
 int main() {
   return run_tests("channel",
                    {control_packets_are_fifo_per_pair, control_packet_may_be_on_the_callers_stack,
-                    control_packets_of_1_to_16384_bytes_are_taken_and_no_others, control_receive_that_is_too_short_gets_the_first_bytes,
+                    control_packets_of_1_byte_to_the_most_are_taken_and_no_others, control_packet_is_looked_at_where_it_was_read, control_receive_that_is_too_short_gets_the_first_bytes,
                     data_behind_a_control_packet_arrives_as_one_packet, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
                     channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
                     channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, receive_moves_to_other_memory_with_what_has_arrived, receive_that_has_no_room_for_what_has_arrived_does_not_move, isend_keeps_the_buffer_until_test_or_wait_says_so,

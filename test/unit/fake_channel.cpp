@@ -256,20 +256,22 @@ Counters& channel_counters() { return me().counters; }
 extern "C" {
 
 int MPID_ControlMsgAvail(void) {
+  std::fill(me().viewed.begin(), me().viewed.end(), 0xee);  // who still looks at it shall see something else
   if (me().ready.empty()) poll();
   return !me().ready.empty();
 }
 
 int MPID_ControlMsgMore(void) { return MPID_ControlMsgAvail(); }
 
-int MPID_RecvAnyControl(void* pkt, int size, int* from) {
+int MPID_ViewAnyControl(const void** pkt, void*, int* from) {
   Rank& r = me();
-  if (r.ready.empty()) broken("RecvAnyControl would wait");
-  const Rank::Ready packet = std::move(r.ready.front());
+  if (r.ready.empty()) broken("ViewAnyControl would wait");
+  Rank::Ready packet = std::move(r.ready.front());
   r.ready.pop_front();
   *from = packet.from;
-  std::memcpy(pkt, packet.data.data(), std::min(static_cast<std::size_t>(size), packet.data.size()));
-  return static_cast<int>(packet.data.size());
+  r.viewed = std::move(packet.data);
+  *pkt = r.viewed.data();
+  return static_cast<int>(r.viewed.size());
 }
 
 int MPID_SendControl(const void* pkt, int size, int dest) { return send_control(pkt, size, pkt, 0, dest); }

@@ -54,6 +54,7 @@ struct Rank {
     std::vector<std::uint8_t> data;
   };
   std::deque<Ready> ready;
+  std::vector<std::uint8_t> viewed;  // the packet that was taken last
   std::map<int, int> error;  // peers given up
   std::set<int> departed;    // of them: their loss is no news
   void (*progress)(void*) = nullptr;

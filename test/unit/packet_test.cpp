@@ -93,6 +93,9 @@ START_TEST(accesses_come_back_as_sent_and_nonsense_among_them_is_refused) {
     ck_assert(!accepted(cut));
   }
   ck_assert(!accepted(bytes_of(access(PacketType::kGet, kAccessShortMax + 1, 8))));  // its answer is no packet
+  ck_assert(accepted(bytes_of(access(PacketType::kPut, kAccessShortMax, 0), kAccessShortMax)));
+  ck_assert(!accepted(bytes_of(access(PacketType::kPut, kAccessShortMax + 1, 0), kAccessShortMax + 1)));
+  ck_assert(accepted(bytes_of(access(PacketType::kPutRequest, kAccessShortMax + 1, 8))));
   ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kGetData, 0, 0, 0, 0}, 0, 9})));
   ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kGetData, 0, 0, 0, 0}, 0, 0}, 10)));
   ck_assert(!accepted(bytes_of(AckPacket{{PacketType::kPutAck, 0, 0, 0, 0}, 0, 0})));
@@ -113,6 +116,10 @@ START_TEST(nonsense_is_refused) {
   ck_assert(!accepted(bytes_of(active(PacketType::kAmEager, 10, 20, 0), 30)));
   ck_assert(!accepted(bytes_of(active(PacketType::kAmEager, 10, 0, 0), 10)));
   ck_assert(!accepted(bytes_of(message(PacketType::kShort, kShortBytesMax + 1, 0), kShortBytesMax + 1)));
+  // more than the block that every packet finds
+  ck_assert(accepted(bytes_of(message(PacketType::kShort, kShortBytesMax, 0), kShortBytesMax)));
+  ck_assert(accepted(bytes_of(active(PacketType::kAmShort, 17, kPacketDataMax - 32, 0), 17 + kPacketDataMax - 32)));
+  ck_assert(!accepted(bytes_of(active(PacketType::kAmShort, 17, kPacketDataMax - 31, 0), 17 + kPacketDataMax - 31)));
   // missing ids
   ck_assert(!accepted(bytes_of(RtsPacket{message(PacketType::kRts, 100, 0), 0})));
   ck_assert(!accepted(bytes_of(message(PacketType::kShort, 0, 0, kPacketSync))));

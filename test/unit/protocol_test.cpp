@@ -94,7 +94,9 @@ START_TEST(active_message_with_data_falls_back_to_an_offer_then_waits) {
   ck_assert(choose_am_protocol(64, 1025, cutoffs, kPlenty).protocol == Protocol::kEager);
   ck_assert(choose_am_protocol(64, 65537, cutoffs, kPlenty).protocol == Protocol::kRendezvous);
   ck_assert(choose_am_protocol(64, 8, {0, 0}, kPlenty).protocol == Protocol::kRendezvous);
-  // header and data must fit one control packet together
+  // header and data must fit one control packet together, and the block that every packet finds
+  ck_assert(choose_am_protocol(17, kPacketDataMax - 32, {UINT64_MAX, 0}, kPlenty).protocol == Protocol::kShort);
+  ck_assert(choose_am_protocol(17, kPacketDataMax - 31, {UINT64_MAX, 0}, kPlenty).protocol == Protocol::kRendezvous);
   ck_assert(choose_am_protocol(4096, kShortBytesMax, {UINT64_MAX, 0}, kPlenty).protocol == Protocol::kRendezvous);
   const Choice offer = choose_am_protocol(64, 65536, cutoffs, message_charge(64));
   ck_assert(offer.protocol == Protocol::kRendezvous && offer.out_of_credit);

@@ -3,7 +3,7 @@
 #define CHCONFIG
 
 /* Room for the largest LITE_SHORT_MAX: with its header a packet stays below MPID_CONTROL_BYTES_MAX of the channel. What is sent is as long as the message. */
-#define MPID_PKT_MAX_DATA_SIZE 16000
+#define MPID_PKT_MAX_DATA_SIZE 16384
 
 /* Rendezvous with oneself is a copy (chbrndv.c, chnrndv.c). */
 #define MPID_RNDV_SELF
