@@ -599,7 +599,7 @@ int Engine::poll() {
   const bool all = crowded_;
   if (all && raised_ != nullptr) lower_mark();
   if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
-  if (!all && !signals_ && raised_ == nullptr && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after) raise_mark();
+  if (!all && !signals_ && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after && (raised_ == nullptr || raised_->low_water != raised_->mark)) raise_mark();
   --depth_;
   bury();
   if (hot_ == nullptr || all || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();

@@ -242,7 +242,6 @@ class Engine {
   static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
   static constexpr int kDepartedError = ESHUTDOWN;   // for what was still open with a process that ended in order
   static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
-  static constexpr int kRaisedBytes = 32 * 1024;  // with more than this unread, acknowledging everything at once costs more (1 to 2 % at 1 MB) than it saves
   static constexpr int kAllStride = 16;           // polls of the preferred socket per look at all
 
   struct Queue {
@@ -356,6 +355,7 @@ class Engine {
     if (raised_ != nullptr) lower_mark();
   }
   int look_at_all() MPLITE_SIGNAL_SAFE;
+  static void choose_mark(Connection& c, std::uint64_t message_bytes) MPLITE_SIGNAL_SAFE;
   void raise_mark() MPLITE_SIGNAL_SAFE;
   void lower_mark() MPLITE_SIGNAL_SAFE;
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
@@ -394,7 +394,7 @@ class Engine {
   Connection* hot_ = nullptr;  // looked at first
   bool crowded_ = false;       // more than one connection had something at the last look at all
   int hot_reads_ = 0;          // of it that brought something, since it is hot; up to raise_after
-  Connection* raised_ = nullptr;  // hot_, or none: its SO_RCVLOWAT is kRaisedBytes, so that only who reads it finds what it has
+  Connection* raised_ = nullptr;  // hot_, or none: its SO_RCVLOWAT is Connection::mark, so that only who reads it finds what it has
   Connection* settling_ = nullptr;  // its control packet was taken; what is staged behind it has not been looked at
   Connection* ready_head_ = nullptr;
   Connection* ready_tail_ = nullptr;

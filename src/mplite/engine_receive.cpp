@@ -47,6 +47,7 @@ bool Engine::begin_frame(Connection& c, const FrameHeader& header) {
   }
   c.in_frame = true;
   c.expect_long = header.total > (c.full ? Connection::kReadAheadMiddleBytes : Connection::kReadAheadLongBytes);
+  choose_mark(c, header.total);
   c.header = header;
   c.owed = header.length;
   set_destination(c, destination);
@@ -121,9 +122,19 @@ void Engine::apply_low_water(Connection& c, int bytes) {
   ++counters_.other_calls;
 }
 
+void Engine::choose_mark(Connection& c, std::uint64_t message_bytes) {
+  const int mark = message_bytes <= Connection::kAtOnceBytes ? Connection::kMarkAtOnce : Connection::kMarkLong;
+  if (mark == c.mark) {
+    c.mark_doubts = 0;
+  } else if (++c.mark_doubts == Connection::kMarkDoubts) {
+    c.mark = mark;
+    c.mark_doubts = 0;
+  }
+}
+
 void Engine::raise_mark() {
   raised_ = hot_;
-  apply_low_water(*raised_, kRaisedBytes);
+  apply_low_water(*raised_, raised_->mark);
 }
 
 // What is there already is announced by this.

@@ -1298,6 +1298,53 @@ START_TEST(peers_that_send_all_the_time_are_served_alike) {
 }
 END_TEST
 
+// So high that a message which one write brings is acknowledged by its sender's core; not for longer ones, and not for every change of mind.
+START_TEST(mark_follows_the_length_of_messages) {
+  constexpr std::size_t kMiddle = 50'000, kLong = 300'000;
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.raise_after = 4; });
+  r.connect(0, 1);
+  r.turn(2);
+  Engine& e = r.engine(1);
+  e.set_signals(false);
+  Taker taker(e, FrameKind::kTransfer, kLong);
+  const auto data = bytes_of(kLong, 2);
+  const auto mark_after = [&](std::size_t bytes, int times) {
+    for (; times > 0; --times) {
+      SendOp* op = nullptr;
+      taker.arrived = 0;
+      r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), bytes, op);
+      for (int i = 0; i < 200 && taker.arrived < bytes; ++i) {
+        {
+          Hold hold(r.engine(0).gate());
+          r.engine(0).poll();
+        }
+        Hold hold(e.gate());
+        e.poll();
+        r.world.skip(10'000);
+      }
+      ck_assert_uint_eq(taker.arrived, bytes);
+      if (op != nullptr) r.engine(0).release(op);
+    }
+    Hold hold(e.gate());
+    e.poll();
+    return r.world.low_water(1);
+  };
+  static_assert(kMiddle <= Connection::kAtOnceBytes && kLong > Connection::kAtOnceBytes);
+  ck_assert_int_eq(mark_after(kLong, 6), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kLong, 1), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
+  const std::uint64_t calls = e.counters().other_calls;
+  for (int i = 0; i < 10; ++i) {
+    ck_assert_int_eq(mark_after(kLong, 1), Connection::kMarkAtOnce);
+    ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
+  }
+  ck_assert_uint_eq(e.counters().other_calls, calls);  // by turns costs no system call
+  ck_assert_int_eq(mark_after(kLong, Connection::kMarkDoubts), Connection::kMarkLong);
+}
+END_TEST
+
 // Raised only where nobody sleeps or is told by a signal, and lowered, which announces what is there, before anybody does.
 START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time) {
   const auto raised = [](SimRanks& r) { return r.world.low_water(0) > 1; };
@@ -1513,7 +1560,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
