@@ -1,6 +1,5 @@
 # hosts: 2
 # controllers: sigio sync
-# lab: --pin
 # What is done between a message's arrival and the answer, counted by single instructions (test/mpi/path.c): the same in every run, whatever else the machine does.
 . "$(dirname "$0")/lab.sh"
 
