@@ -81,10 +81,10 @@ struct Connection {
   static constexpr std::uint32_t kReadAheadBytes = 20 * 1024, kReadAheadHeaderBytes = 512;
   static constexpr std::uint32_t kReadAheadLongBytes = 19 * 1024, kReadAheadMiddleBytes = 4 * 1024;
   static constexpr int kOutFrames = 8;
-  // TCP acknowledges at once, on the sender's core, what finds less than the mark unread, and otherwise in the recv that takes it. For a message that one write of the kernel's brings (64 KB) the first is better,
-  // by 5 to 19 % of its time from 32 to 56 KB; in the middle of longer ones it costs more than it saves (2 to 5 % from 128 KB to 8 MB).
-  static constexpr std::uint64_t kAtOnceBytes = 58 * 1024;
-  static constexpr int kMarkAtOnce = 64 * 1024, kMarkLong = 32 * 1024, kMarkDoubts = 4;
+  // TCP acknowledges at once, on the sender's core, what finds less than the mark unread, and otherwise in the recv that takes it. For a message of several packets that one write of the kernel's brings (64 KB)
+  // the first is better, by 5 to 19 % of its time from 4 to 56 KB; in the middle of longer ones it costs more than it saves (2 to 5 % from 128 KB to 8 MB); one packet goes with the answer in both.
+  static constexpr std::uint64_t kAtOnceMinBytes = 1280, kAtOnceBytes = 58 * 1024;
+  static constexpr int kMarkAtOnce = 64 * 1024, kMarkDoubts = 4, kMarkSmallOnes = 16;
 
   Connection* pool_next = nullptr;
   std::uint64_t pool_handle = 0;
@@ -102,10 +102,11 @@ struct Connection {
   bool full = false;          // the last read brought all that it had room for, and that was more than a header: there is more in the socket
   bool expect_long = false;   // only the header of the next frame is to be read ahead
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
-  unsigned interest = 0;      // as registered
+  unsigned interest = 0;      // what epoll is asked about (but Engine::aside_)
   int low_water = 1;
-  int mark = kMarkLong;       // low_water while raised (Engine::raise_mark)
-  int mark_doubts = 0;        // frames in a row that ask for the other mark
+  int mark = 1;               // low_water while set aside (Engine::set_aside)
+  int mark_doubts = 0;        // frames in a row that ask for the other mark,
+  int small_ones = 0;         // and that ask for none
 
   // receiving: staging[begin, end) has been read and not consumed; no staging while that is nothing
   Staging* staging = nullptr;

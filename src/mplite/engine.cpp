@@ -416,11 +416,11 @@ void Engine::drop(Connection& c) {
     hot_ = nullptr;
     hot_reads_ = 0;
   }
-  if (raised_ == &c) raised_ = nullptr;
   if (settling_ == &c) settling_ = nullptr;
   c.begin = c.end;
   put_staging_away(c);
-  if (c.interest != 0) net_.unwatch(c.fd);
+  if (asked_of_epoll(c) != 0) net_.unwatch(c.fd);
+  if (aside_ == &c) aside_ = nullptr;
   net_.close(c.fd);
   counters_.other_calls += 2;
   c.fd = -1;
@@ -528,17 +528,43 @@ std::int64_t Engine::round_trip_ns(int peer) {
   return std::int64_t{1000} * net_.round_trip_us(c->fd);
 }
 
-// Without interest the descriptor is taken out: epoll reports a hang-up whether it was asked for or not, and again and again.
-void Engine::set_interest(Connection& c, unsigned interest) {
-  if (c.interest == interest) return;
-  if (interest == 0)
-    net_.unwatch(c.fd);
-  else if (c.interest == 0)
-    net_.watch(c.fd, c.pool_handle, interest);
-  else
-    net_.rewatch(c.fd, c.pool_handle, interest);
-  c.interest = interest;
+// Without a question the descriptor is taken out: epoll reports a hang-up whether it was asked for or not, and again and again.
+void Engine::ask_epoll(Connection& c, unsigned asked_before) {
+  const unsigned asked = asked_of_epoll(c);
+  if (asked == asked_before) return;
   ++counters_.other_calls;
+  if (asked == 0) {
+    net_.unwatch(c.fd);
+    return;
+  }
+  const int rc = asked_before == 0 ? net_.watch(c.fd, c.pool_handle, asked) : net_.rewatch(c.fd, c.pool_handle, asked);
+  if (rc < 0 && c.state == ConnectionState::kUp) lose(c.peer, -rc);  // no memory: nobody would ever hear of it again
+}
+
+void Engine::set_interest(Connection& c, unsigned interest) {
+  const unsigned before = asked_of_epoll(c);
+  c.interest = interest;
+  ask_epoll(c, before);
+}
+
+// hot_, which is aside already if only its mark is another one now.
+void Engine::set_aside() {
+  Connection& c = *hot_;
+  const unsigned before = asked_of_epoll(c);
+  aside_ = &c;
+  ask_epoll(c, before);
+  if (c.low_water != c.mark) apply_low_water(c, c.mark);
+}
+
+// What is there already is announced by this.
+void Engine::take_back() {
+  Connection& c = *aside_;
+  const unsigned before = asked_of_epoll(c);
+  aside_ = nullptr;
+  hot_reads_ = 0;
+  if (c.state != ConnectionState::kUp) return;
+  if (c.low_water != 1) apply_low_water(c, 1);
+  ask_epoll(c, before);
 }
 
 void Engine::handle(const NetEvent& event) {
@@ -561,11 +587,11 @@ void Engine::handle(const NetEvent& event) {
 int Engine::poll_all() {
   if (gathered_ != 0) flush_gathered();
   if (settling_ != nullptr) settle();
-  if (raised_ != nullptr) lower_mark();
+  if (aside_ != nullptr) take_back();
   return look_at_all();
 }
 
-// By epoll, which does not tell of what is below a raised mark.
+// By epoll, which does not tell of what the connection that is set aside has.
 int Engine::look_at_all() {
   NetEvent events[kEventsMax];
   int n = 0;
@@ -597,9 +623,9 @@ int Engine::poll() {
   ++depth_;
   // While several have something, all have their turn: the preferred one alone would be served until it has nothing left.
   const bool all = crowded_;
-  if (all && raised_ != nullptr) lower_mark();
+  if (all && aside_ != nullptr) take_back();
   if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
-  if (!all && !signals_ && hot_ != nullptr && options_.raise_after > 0 && hot_reads_ == options_.raise_after && (raised_ == nullptr || raised_->low_water != raised_->mark)) raise_mark();
+  if (!all && !signals_ && hot_ != nullptr && options_.aside_after > 0 && hot_reads_ == options_.aside_after && (aside_ == nullptr || aside_->low_water != aside_->mark)) set_aside();
   --depth_;
   bury();
   if (hot_ == nullptr || all || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();
@@ -609,7 +635,7 @@ int Engine::poll() {
 int Engine::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
   flush_gathered();
-  if (raised_ != nullptr) lower_mark();
+  if (aside_ != nullptr) take_back();
   ++counters_.sleeps;
   gate_.leave();
   const int n = net_.wait(events, kEventsMax, timeout_ns);
@@ -652,7 +678,7 @@ void Engine::set_signal_driven(int tid, int signo) {
 void Engine::set_signals(bool on) {
   if (signals_ == on) return;
   signals_ = on;
-  if (on && raised_ != nullptr) lower_mark();
+  if (on && aside_ != nullptr) take_back();
   if (signal_tid_ == 0) return;
   ++counters_.other_calls;
   if (options_.listener >= 0) net_.set_signals(options_.listener, on);

@@ -108,7 +108,7 @@ void Engine::parse(Connection& c) {
 // While nobody waits, the rest of a long frame may be announced by few signals. Never more than the frame still owes: for less than the mark no
 // signal and no event would come.
 void Engine::set_low_water(Connection& c, bool drained) {
-  if (c.state != ConnectionState::kUp || raised_ == &c) return;
+  if (c.state != ConnectionState::kUp || aside_ == &c) return;
   const std::uint64_t owed = c.in_frame ? c.owed : 0;
   std::uint64_t mark = static_cast<std::uint64_t>(c.low_water);
   if (drained && patient_ && owed >= kBulkBytes) mark = options_.low_water_bytes;
@@ -122,27 +122,20 @@ void Engine::apply_low_water(Connection& c, int bytes) {
   ++counters_.other_calls;
 }
 
+// What is small may be the envelope of what comes next.
 void Engine::choose_mark(Connection& c, std::uint64_t message_bytes) {
-  const int mark = message_bytes <= Connection::kAtOnceBytes ? Connection::kMarkAtOnce : Connection::kMarkLong;
+  if (message_bytes < Connection::kAtOnceMinBytes) {
+    if (c.mark != 1 && ++c.small_ones == Connection::kMarkSmallOnes) c.mark = 1;
+    return;
+  }
+  c.small_ones = 0;
+  const int mark = message_bytes <= Connection::kAtOnceBytes ? Connection::kMarkAtOnce : 1;
   if (mark == c.mark) {
     c.mark_doubts = 0;
   } else if (++c.mark_doubts == Connection::kMarkDoubts) {
     c.mark = mark;
     c.mark_doubts = 0;
   }
-}
-
-void Engine::raise_mark() {
-  raised_ = hot_;
-  apply_low_water(*raised_, raised_->mark);
-}
-
-// What is there already is announced by this.
-void Engine::lower_mark() {
-  Connection* c = raised_;
-  raised_ = nullptr;
-  hot_reads_ = 0;
-  if (c->state == ConnectionState::kUp) apply_low_water(*c, 1);
 }
 
 bool Engine::have_staging(Connection& c) {
@@ -220,7 +213,7 @@ bool Engine::pump(Connection& c) {
     any = true;
     make_hot(c);
     c.answered = true;
-    if (hot_reads_ < options_.raise_after) ++hot_reads_;
+    if (hot_reads_ < options_.aside_after) ++hot_reads_;
     const auto got = static_cast<std::uint64_t>(n);
     counters_.bytes_in += got;
     if (budget_ != kNoBudget) budget_ -= std::min(budget_, got);
@@ -255,6 +248,7 @@ std::uint32_t Engine::view_control(const std::uint8_t** packet, int& from) {
   *packet = c->staging->bytes + c->begin + kFrameHeaderBytes;
   from = c->peer;
   c->expect_long = false;
+  choose_mark(*c, header.length);
   c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
   ++counters_.frames_in;
   ready_head_ = c->ready_next;
@@ -304,9 +298,9 @@ void Engine::unpark(int peer) {
   Connection* c = peers_[peer].connection;
   if (c == nullptr || !c->parked) return;
   c->parked = false;
+  ++depth_;
   set_interest(*c, c->interest | kReadable);
   gate_.ask_drain();  // what lies in the socket was announced while it was parked, and will not be again
-  ++depth_;
   parse(*c);
   put_staging_away(*c);
   --depth_;

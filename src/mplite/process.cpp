@@ -21,7 +21,7 @@ namespace {
 
 // About 5 us in all. On a veth pair of two cores 4 to 8 % of the throughput at 1 MB and above.
 constexpr int kFrameTries = 16;
-constexpr int kRaiseAfter = 8;
+constexpr int kAsideAfter = 8;
 constexpr std::uint64_t kSplitMin = 58 * 1024, kSplitEnd = 112 * 1024;
 
 }  // namespace
@@ -87,7 +87,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
     options.frame_tries = kFrameTries;
     options.split_min = kSplitMin;
     options.split_end = kSplitEnd;
-    options.raise_after = kRaiseAfter;
+    options.aside_after = kAsideAfter;
   }
   options.stream.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
   options.stream.keepalive_idle_s = knobs.keepalive_idle_s;

@@ -32,8 +32,8 @@ static const struct variant variants[] = {
     { .name = "apart+16", .phase = 16, .head = 128, .ahead = AHEAD },
     { .name = "halves", .head = 128, .ahead = AHEAD, .halves = true },
     { .name = "watched", .head = 128, .ahead = AHEAD, .watched = true },
-    { .name = "lowat32K", .head = 128, .ahead = AHEAD, .low_water = 32 << 10, .watched = true },
-    { .name = "lowat128K", .head = 128, .ahead = AHEAD, .low_water = 128 << 10, .watched = true },
+    { .name = "lowat32K", .head = 128, .ahead = AHEAD, .low_water = 32 << 10 },
+    { .name = "lowat64K", .head = 128, .ahead = AHEAD, .low_water = 64 << 10 },
 };
 enum { VARIANTS = sizeof variants / sizeof variants[0] };
 

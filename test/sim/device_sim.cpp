@@ -292,7 +292,7 @@ void Sim::boot(Rank& r) {
     o.split_min = 100;
     o.split_end = random.between(100, 20'000);
   }
-  if (random.chance(512)) o.raise_after = static_cast<int>(random.between(1, 4));
+  if (random.chance(512)) o.aside_after = static_cast<int>(random.between(1, 4));
   r.engine = std::make_unique<Engine>(world->net(r.id), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
   r.channel = std::make_unique<ChannelState>(*r.engine);

@@ -241,7 +241,7 @@ void Sim::boot(Rank& r) {
     o.split_min = 100;
     o.split_end = random.between(100, 20'000);
   }
-  if (random.chance(512)) o.raise_after = static_cast<int>(random.between(1, 4));
+  if (random.chance(512)) o.aside_after = static_cast<int>(random.between(1, 4));
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;

@@ -351,6 +351,15 @@ std::uint64_t FakeWorld::open_sockets(int host) const {
   return open;
 }
 
+int FakeWorld::unwatched(int host) const {
+  int count = 0;
+  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+    const Socket& s = sockets_[static_cast<std::size_t>(index)];
+    if (s.kind == Kind::kStream && !s.watched) ++count;
+  }
+  return count;
+}
+
 int FakeWorld::low_water(int host) const {
   int most = 0;
   for (const int index : by_host_[static_cast<std::size_t>(host)]) {
@@ -513,6 +522,7 @@ int FakeNet::watch(int fd, std::uint64_t token, unsigned interest) {
   FakeWorld::Socket* s = world_.own(host_, fd, "watch");
   if (s == nullptr) return -EBADF;
   if (s->watched) return -EEXIST;
+  if (world_.fail_watch != 0) return -world_.fail_watch;
   s->watched = true;
   s->token = token;
   s->interest = interest;

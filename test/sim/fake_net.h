@@ -85,6 +85,8 @@ class FakeWorld {
   void dump() const;  // the state of every open socket, on stderr
   std::uint64_t open_sockets(int host) const;
   int low_water(int host) const;  // the highest of its connections
+  int unwatched(int host) const;  // connections that it does not ask epoll about
+  int fail_watch = 0;             // errno of every watch() from now on
   Random& random() { return random_; }
 
  private:

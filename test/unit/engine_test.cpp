@@ -1298,10 +1298,26 @@ START_TEST(peers_that_send_all_the_time_are_served_alike) {
 }
 END_TEST
 
-// So high that a message which one write brings is acknowledged by its sender's core; not for longer ones, and not for every change of mind.
+// `times` packets of 40 bytes, found by poll().
+static void hear_small(SimRanks& r, int rank, int from, int times) {
+  Engine& e = r.engine(rank);
+  for (int i = 0; i < times; ++i) {
+    say(r.engine(from), rank, bytes_of(40, i));
+    ck_assert(r.until([&] {
+      Hold hold(e.gate());
+      e.poll();
+      return e.control_ready();
+    }));
+    ck_assert_uint_eq(hear(r, rank, from).size(), 40);
+  }
+  Hold hold(e.gate());
+  e.poll();
+}
+
+// So high that a message which one write brings is acknowledged by its sender's core; not for longer ones nor for single packets, and not for every change of mind.
 START_TEST(mark_follows_the_length_of_messages) {
   constexpr std::size_t kMiddle = 50'000, kLong = 300'000;
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.raise_after = 4; });
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
   r.connect(0, 1);
   r.turn(2);
   Engine& e = r.engine(1);
@@ -1330,73 +1346,68 @@ START_TEST(mark_follows_the_length_of_messages) {
     return r.world.low_water(1);
   };
   static_assert(kMiddle <= Connection::kAtOnceBytes && kLong > Connection::kAtOnceBytes);
-  ck_assert_int_eq(mark_after(kLong, 6), Connection::kMarkLong);
-  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), Connection::kMarkLong);
-  ck_assert_int_eq(mark_after(kLong, 1), Connection::kMarkLong);
-  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kLong, 6), 1);
+  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), 1);
+  ck_assert_int_eq(mark_after(kLong, 1), 1);
+  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), 1);
   ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
   const std::uint64_t calls = e.counters().other_calls;
   for (int i = 0; i < 10; ++i) {
     ck_assert_int_eq(mark_after(kLong, 1), Connection::kMarkAtOnce);
+    hear_small(r, 1, 0, Connection::kMarkSmallOnes - 1);
     ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
   }
   ck_assert_uint_eq(e.counters().other_calls, calls);  // by turns costs no system call
-  ck_assert_int_eq(mark_after(kLong, Connection::kMarkDoubts), Connection::kMarkLong);
+  ck_assert_int_eq(mark_after(kLong, Connection::kMarkDoubts), 1);
+  for (int i = 0; i < Connection::kMarkDoubts; ++i) {
+    hear_small(r, 1, 0, 1);  // envelopes are no doubts
+    ck_assert_int_eq(mark_after(kMiddle, 1), i == Connection::kMarkDoubts - 1 ? Connection::kMarkAtOnce : 1);
+  }
+  hear_small(r, 1, 0, Connection::kMarkSmallOnes + 1);
+  ck_assert_int_eq(r.world.low_water(1), 1);
 }
 END_TEST
 
-// Raised only where nobody sleeps or is told by a signal, and lowered, which announces what is there, before anybody does.
-START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time) {
-  const auto raised = [](SimRanks& r) { return r.world.low_water(0) > 1; };
-  const auto exchange = [&](SimRanks& r, int from, int times) {
-    for (int i = 0; i < times; ++i) {
-      say(r.engine(from), 0, bytes_of(40, i));
-      ck_assert(r.until([&] {
-        Hold hold(r.engine(0).gate());
-        r.engine(0).poll();
-        return r.engine(0).control_ready();
-      }));
-      ck_assert(hear(r, 0, from).size() == 40);
-    }
-    Hold hold(r.engine(0).gate());
-    r.engine(0).poll();
-  };
-  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.raise_after = 4; });
+// Only where nobody sleeps or is told by a signal, and taken back, which announces what is there, before anybody does.
+START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
+  const auto aside = [](SimRanks& r) { return r.world.unwatched(0) == 1; };
+  const auto exchange = [](SimRanks& r, int from, int times) { hear_small(r, 0, from, times); };
+  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
   r.connect(1, 0);
   r.connect(2, 0);
   Engine& e = r.engine(0);
   exchange(r, 1, 20);
-  ck_assert(!raised(r));  // signals are on
+  ck_assert(!aside(r));  // signals are on
   e.set_signals(false);
   exchange(r, 1, 3);
   exchange(r, 2, 3);
-  ck_assert(!raised(r));  // never so many from one
+  ck_assert(!aside(r));  // never so many from one
   exchange(r, 1, 6);
-  ck_assert(raised(r));
-  exchange(r, 1, 20);  // what is below the mark is found
-  ck_assert(raised(r));
+  ck_assert(aside(r));
+  exchange(r, 1, 20);  // what it says is found
+  ck_assert(aside(r));
   exchange(r, 2, 1);   // another one is looked at first from now on
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   {
     Hold hold(e.gate());
     e.prefer(2);
   }
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   {
     Hold hold(e.gate());
     e.wait(1'000);  // sleeps
   }
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   say(r.engine(1), 0, bytes_of(40, 1));
   r.world.skip(1'000'000);
   e.set_signals(true);
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   {
     InHandler handler(e);
     e.poll_all();
@@ -1405,27 +1416,80 @@ START_TEST(mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_tim
   ck_assert(hear(r, 0, 1).size() == 40);
   e.set_signals(false);
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   say(r.engine(1), 0, bytes_of(40, 1));
   r.world.skip(1'000'000);
   {
     Hold hold(e.gate());
     e.poll_all();  // by epoll only
   }
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   ck_assert(e.control_ready());
   ck_assert(hear(r, 0, 1).size() == 40);
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   e.set_exhaustive(true);
-  ck_assert(!raised(r));
+  ck_assert(!aside(r));
   e.set_exhaustive(false);
   exchange(r, 1, 6);
-  ck_assert(raised(r));
+  ck_assert(aside(r));
   r.world.cut(0, 1);
   r.turn(5);
   exchange(r, 2, 6);  // the lost one is not looked back at
-  ck_assert(raised(r));
+  ck_assert(aside(r));
+}
+END_TEST
+
+// Whose socket is full is told when it has room again, set aside or not.
+START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
+  constexpr std::size_t kLong = 8'000'000;
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  r.connect(0, 1);
+  r.turn(2);
+  Engine& e = r.engine(0);
+  e.set_signals(false);
+  hear_small(r, 0, 1, 6);
+  ck_assert_int_eq(r.world.unwatched(0), 1);
+  Taker taker(r.engine(1), FrameKind::kTransfer, kLong);
+  const auto data = bytes_of(kLong, 2);
+  SendOp* op = nullptr;
+  e.send(1, FrameKind::kTransfer, 1, data.data(), kLong, op);
+  ck_assert_ptr_nonnull(op);
+  ck_assert_uint_gt(e.counters().writes_full, 0);
+  ck_assert_int_eq(r.world.unwatched(0), 0);
+  for (int i = 0; i < 2000 && taker.arrived < kLong; ++i) {
+    {
+      Hold hold(r.engine(1).gate());
+      r.engine(1).poll();
+    }
+    Hold hold(e.gate());
+    e.poll();
+    r.world.skip(10'000);
+  }
+  ck_assert_uint_eq(taker.arrived, kLong);
+  ck_assert_int_eq(r.world.unwatched(0), 1);  // all is out: nothing to be asked about
+  e.release(op);
+}
+END_TEST
+
+// Nobody would ever hear of it again: an error, no hang.
+START_TEST(connection_that_cannot_be_taken_back_is_lost) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  r.connect(0, 1);
+  r.turn(2);
+  Engine& e = r.engine(0);
+  e.set_signals(false);
+  hear_small(r, 0, 1, 6);
+  ck_assert_int_eq(r.world.unwatched(0), 1);
+  Losses losses;
+  losses.install(e);
+  r.world.fail_watch = ENOMEM;
+  {
+    Hold hold(e.gate());
+    e.wait(1'000);
+  }
+  ck_assert_int_eq(losses.count, 1);
+  ck_assert_int_eq(losses.error, ENOMEM);
 }
 END_TEST
 
@@ -1560,7 +1624,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, mark_of_a_connection_that_is_polled_only_is_raised_and_lowered_in_time, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
