@@ -225,6 +225,7 @@ int lite_progress(void) {
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, true);
     device.progress();
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, false);
+    device.hand_over();
   }
   device.deliver_active_messages();
   const bool empty = device.completions() == 0 && device.events() == before;
@@ -236,9 +237,18 @@ int lite_progress(void) {
 }
 
 lite_request* lite_next_completion(void) {
-  if (device_current->completions() == 0) return nullptr;
-  Entry entry;
-  return device_current->next_completion();
+  Device& device = *device_current;
+  if (device.completions() == 0) return nullptr;
+  if (device.handed_over() == 0) {
+    Entry entry;
+    device.hand_over();
+  }
+  lite_request* const request = device.next_completion();
+  if (request != nullptr && request->status.error == LITE_ERR_PEER_LOST) {
+    Entry entry;
+    device.report(LITE_ERR_PEER_LOST, request->status.peer);
+  }
+  return request;
 }
 
 int lite_expose(void* base, size_t bytes, uint64_t* key) {
@@ -273,10 +283,7 @@ void* lite_request_cookie(const lite_request* request) { return request->cookie;
 void lite_request_status(const lite_request* request, lite_status* status) { *status = request->status; }
 int lite_request_is_send(const lite_request* request) { return request->kind != ch_lite::RequestKind::kReceive; }
 
-void lite_request_free(lite_request* request) {
-  Entry entry;
-  device_current->free_request(request);
-}
+void lite_request_free(lite_request* request) { device_current->free_request(request); }
 
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes, const void* data, size_t data_bytes, void* cookie,
                   lite_request** request) {

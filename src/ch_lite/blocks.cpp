@@ -36,18 +36,6 @@ Blocks::~Blocks() {
   }
 }
 
-std::uint32_t Blocks::class_of(std::uint64_t bytes) {
-  if (bytes <= kSmallest) return 0;
-  if (bytes > kLargest) return kExact;
-  return static_cast<std::uint32_t>(64 - __builtin_clzll(bytes - 1)) - 6;  // 65…128 -> 1
-}
-
-std::uint64_t Blocks::footprint(std::uint64_t bytes) {
-  if (bytes == 0) return 0;
-  const std::uint32_t c = class_of(bytes);
-  return c == kExact ? bytes + sizeof(ExactHeader) : class_bytes(c);
-}
-
 Block Blocks::take(std::uint64_t bytes) {
   if (bytes == 0) return {};
   for (std::uint32_t c = class_of(bytes); c < kClasses; ++c) {
@@ -60,12 +48,6 @@ Block Blocks::take(std::uint64_t bytes) {
     return {block, c};
   }
   return {};
-}
-
-bool Blocks::ready(std::uint64_t bytes) const {
-  for (std::uint32_t c = class_of(bytes); c < kClasses; ++c)
-    if (free_[c] != nullptr) return true;
-  return bytes == 0;
 }
 
 // Room for `bytes` more below the bound, if need be by giving up stock.

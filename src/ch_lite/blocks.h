@@ -29,7 +29,11 @@ class Blocks {
   Blocks& operator=(const Blocks&) = delete;
 
   // What `bytes` take up: 0, a class size, or for large ones the bytes and a header.
-  static std::uint64_t footprint(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  static std::uint64_t footprint(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    if (bytes == 0) return 0;
+    const std::uint32_t c = class_of(bytes);
+    return c == kExact ? bytes + sizeof(ExactHeader) : class_bytes(c);
+  }
 
   // From the stock: the fitting class or a larger one. No data: none there. Signal-safe.
   Block take(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
@@ -40,7 +44,11 @@ class Blocks {
   void give(Block block) MPLITE_SIGNAL_SAFE;
 
   // Whether take(bytes) would succeed.
-  bool ready(std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
+  bool ready(std::uint64_t bytes) const MPLITE_SIGNAL_SAFE {
+    for (std::uint32_t c = class_of(bytes); c < kClasses; ++c)
+      if (free_[c] != nullptr) return true;
+    return bytes == 0;
+  }
   // Tops the stock up, frees what is too much. Ordinary context; costs a branch when there is nothing to do. False: no memory for the stock.
   bool refill() { return !wants_refill_ || refill_slow(); }
   bool wants_refill() const MPLITE_SIGNAL_SAFE { return wants_refill_; }
@@ -56,7 +64,11 @@ class Blocks {
     std::uint64_t bytes;
     ExactHeader* next;
   };
-  static std::uint32_t class_of(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  static std::uint32_t class_of(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    if (bytes <= kSmallest) return 0;
+    if (bytes > kLargest) return kExact;
+    return static_cast<std::uint32_t>(64 - __builtin_clzll(bytes - 1)) - 6;  // 65…128 -> 1
+  }
   static std::uint64_t class_bytes(std::uint32_t size_class) MPLITE_SIGNAL_SAFE { return kSmallest << size_class; }
   MPLITE_ORDINARY bool refill_slow();
   bool fits(std::uint64_t bytes);

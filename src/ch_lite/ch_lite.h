@@ -159,7 +159,7 @@ int lite_progress(void);
  * meanwhile; that the subtraction may undo this costs these few polls. */
 static inline int lite_may_skip(void);
 
-/* The next completed request, or NULL. The caller reads status and cookie and then frees it. */
+/* The next completed request, or NULL. The caller reads status and cookie and then frees it. lite_progress, taking and freeing: one thread at a time (the host's lock). */
 lite_request *lite_next_completion(void);
 void *lite_request_cookie(const lite_request *request);
 void lite_request_status(const lite_request *request, lite_status *status);

@@ -7,8 +7,6 @@
 namespace ch_lite {
 namespace {
 
-// Free message nodes that ordinary context leaves for the handler: as many messages may arrive unexpected between two MPI calls.
-constexpr std::uint32_t kMessagesReady = 512;
 // Small puts acknowledged by one packet while more keep coming.
 constexpr std::uint32_t kAcksTogether = 64;
 // Long messages to a peer between two looks at its round trip: the kernel's least of late needs some samples, and the path may change.
@@ -65,10 +63,6 @@ bool Device::refill() {
   return MPID_ChannelRefill() == 0 && (messages || messages_.free_count() > 0) && blocks && accesses;
 }
 
-void Device::top_up() {
-  if (matcher_.wants_growth() || blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
-}
-
 // Whether whatever packet comes next can be dealt with: one message node, one block for what a packet can carry, one answer,
 // one access to exposed memory.
 bool Device::headroom() {
@@ -101,9 +95,9 @@ void Device::progress() {
       if (bytes <= 0 || from < 0 || from >= peers()) break;
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
-      const auto packet = decode({static_cast<const std::uint8_t*>(at), static_cast<std::size_t>(bytes)});
-      if (packet)
-        dispatch(*packet, from);
+      Packet packet;
+      if (decode({static_cast<const std::uint8_t*>(at), static_cast<std::size_t>(bytes)}, packet))
+        dispatch(packet, from);
       else
         protocol_error(from, "a control packet that makes no sense");
       if (attention_head_ != nullptr) settle_slow();
@@ -283,23 +277,39 @@ void Device::complete(Request* r, int error) {
   r->queue_next = nullptr;
   (completed_tail_ != nullptr ? completed_tail_->queue_next : completed_head_) = r;
   completed_tail_ = r;
-  completions_.store(completions() + 1, std::memory_order_relaxed);
+  completions_.store(completions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
+void Device::hand_over() {
+  while (returned_head_ != nullptr) {
+    Request* r = returned_head_;
+    returned_head_ = r->queue_next;
+    --returned_;
+    requests_.give(r);
+  }
+  if (completed_head_ == nullptr) return;
+  (handed_tail_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
+  handed_tail_ = completed_tail_;
+  completed_head_ = completed_tail_ = nullptr;
+  handed_over_.store(completions(), std::memory_order_relaxed);
+  completions_.store(0, std::memory_order_relaxed);
 }
 
 Request* Device::next_completion() {
-  Request* r = completed_head_;
+  Request* r = handed_head_;
   if (r == nullptr) return nullptr;
-  completed_head_ = r->queue_next;
-  if (completed_head_ == nullptr) completed_tail_ = nullptr;
-  completions_.store(completions() - 1, std::memory_order_relaxed);
+  handed_head_ = r->queue_next;
+  if (handed_head_ == nullptr) handed_tail_ = nullptr;
+  handed_over_.store(handed_over() - 1, std::memory_order_relaxed);
   r->to(RequestState::kReported);
-  if (r->status.error == LITE_ERR_PEER_LOST) report(LITE_ERR_PEER_LOST, r->status.peer);
   return r;
 }
 
 void Device::free_request(Request* r) {
   r->to(RequestState::kFree);
-  requests_.give(r);
+  r->queue_next = returned_head_;
+  returned_head_ = r;
+  ++returned_;
 }
 
 void Device::watch_send(Request* r, MPID_ChannelId id) {

@@ -168,7 +168,9 @@ class Device {
   };
 
   // Ordinary context, before it ends: the handler may be next, and lives on what is ready.
-  void top_up();
+  void top_up() {
+    if (matcher_.wants_growth() || blocks_.wants_refill() || messages_.free_count() < kMessagesReady / 2) refill();
+  }
   // The dispatch loop. Perhaps in the handler.
   void progress() MPLITE_SIGNAL_SAFE;
   void peer_lost(int peer, int error) MPLITE_SIGNAL_SAFE;
@@ -194,8 +196,12 @@ class Device {
   int get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer, std::uint64_t bytes, void* cookie, Request** request);
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
+  // Who takes completions needs no gate for each: hand_over(), gate held, gives it all there are, and takes back what it has freed. One thread at a time (the host's lock).
+  void hand_over();
   Request* next_completion();
   void free_request(Request* request);
+  // Leaves the sentence for lite_last_error. Returns `code`.
+  MPLITE_ORDINARY int report(int code, int peer, const char* what = nullptr);
   // Active messages that wait for credit, or 0.
   std::uint64_t active_messages_unsent() const { return am_unsent_; }
 
@@ -206,7 +212,8 @@ class Device {
   }
 
   // ---- readable without the gate ----
-  std::uint32_t completions() const { return completions_.load(std::memory_order_relaxed); }
+  std::uint32_t completions() const { return completions_.load(std::memory_order_relaxed) + handed_over(); }
+  std::uint32_t handed_over() const { return handed_over_.load(std::memory_order_relaxed); }
   std::uint32_t active_messages() const { return am_waiting_.load(std::memory_order_relaxed); }
   // Goes up with everything that happens: equal values mean an idle poll.
   std::uint64_t events() const { return events_.load(std::memory_order_relaxed); }
@@ -231,11 +238,14 @@ class Device {
   std::uint32_t posted_count() const { return matcher_.posted_count(); }
   std::uint32_t unexpected_count() const { return matcher_.unexpected_count(); }
   std::uint32_t messages_used() const { return messages_.used_count(); }
-  std::uint32_t requests_used() const { return requests_.used_count(); }
+  std::uint32_t requests_used() const { return requests_.used_count() - returned_; }
   std::uint64_t window() const { return window_; }
   std::uint32_t accesses_used() const { return accesses_.used_count(); }
 
  private:
+  // Free message nodes that ordinary context leaves for the handler: as many messages may arrive unexpected between two MPI calls.
+  static constexpr std::uint32_t kMessagesReady = 512;
+
   // ---- device.cpp: core ----
   // Not inlined: the closure check stops at what is only called outside the handler.
   MPLITE_ORDINARY bool refill();
@@ -260,7 +270,6 @@ class Device {
   // Fills in the credit owed and sends. 0 or -errno, after which nothing left.
   int send_control(int peer, PacketHeader* packet, int bytes, const void* data = nullptr, int data_bytes = 0) MPLITE_SIGNAL_SAFE;
   void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
-  MPLITE_ORDINARY int report(int code, int peer, const char* what = nullptr);
 
   // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.
   Request* reserve_request();
@@ -402,10 +411,16 @@ class Device {
   Peer* am_peers_tail_ = nullptr;
   Request* completed_head_ = nullptr;
   Request* completed_tail_ = nullptr;
+  // Of who takes completions, without the gate: to be taken; freed, and not back in the pool.
+  Request* handed_head_ = nullptr;
+  Request* handed_tail_ = nullptr;
+  Request* returned_head_ = nullptr;
+  std::uint32_t returned_ = 0;
   lite_am_callback am_callback_ = nullptr;
   void* am_callback_arg_ = nullptr;
   std::atomic<std::uint64_t> events_{0};
-  std::atomic<std::uint32_t> completions_{0};
+  std::atomic<std::uint32_t> completions_{0};  // on the queue of the completed
+  std::atomic<std::uint32_t> handed_over_{0};
   std::atomic<std::uint32_t> am_waiting_{0};
   std::uint64_t outstanding_ = 0;  // pending requests: what should move while the application computes
   std::uint64_t am_unsent_ = 0;

@@ -95,38 +95,35 @@ bool decode_get_data(std::span<const std::uint8_t> bytes, Packet& p) {
 
 }  // namespace
 
-std::optional<Packet> decode(std::span<const std::uint8_t> bytes) {
+bool decode(std::span<const std::uint8_t> bytes, Packet& p) {
   PacketHeader h;
-  if (!read(bytes, h) || bytes.size() > MPID_CONTROL_BYTES_MAX) return std::nullopt;
-  Packet p;
+  if (!read(bytes, h) || bytes.size() > MPID_CONTROL_BYTES_MAX) return false;
   p.type = h.type;
   p.sync = (h.flags & kPacketSync) != 0;
   p.late = (h.flags & kPacketLate) != 0;
   p.credit = h.credit;
   p.am_credit = h.am_credit;
   const bool may_sync = h.type == PacketType::kShort || h.type == PacketType::kEager;
-  if ((h.flags & ~(kPacketSync | kPacketLate)) != 0 || (p.sync && !may_sync)) return std::nullopt;
+  if ((h.flags & ~(kPacketSync | kPacketLate)) != 0 || (p.sync && !may_sync)) return false;
 
-  bool good = false;
   switch (h.type) {
     case PacketType::kShort:
     case PacketType::kEager:
-    case PacketType::kRts: good = decode_message(bytes, p); break;
-    case PacketType::kCts: good = decode_cts(bytes, p); break;
+    case PacketType::kRts: return decode_message(bytes, p);
+    case PacketType::kCts: return decode_cts(bytes, p);
     case PacketType::kSyncAck:
-    case PacketType::kPutAck: good = decode_ack(bytes, p); break;
-    case PacketType::kCredit: good = bytes.size() == sizeof(PacketHeader); break;
+    case PacketType::kPutAck: return decode_ack(bytes, p);
+    case PacketType::kCredit: return bytes.size() == sizeof(PacketHeader);
     case PacketType::kAmShort:
     case PacketType::kAmEager:
-    case PacketType::kAmRts: good = decode_am(bytes, p); break;
+    case PacketType::kAmRts: return decode_am(bytes, p);
     case PacketType::kPut:
     case PacketType::kPutRequest:
     case PacketType::kGet:
-    case PacketType::kGetTransfer: good = decode_access(bytes, p); break;
-    case PacketType::kGetData: good = decode_get_data(bytes, p); break;
+    case PacketType::kGetTransfer: return decode_access(bytes, p);
+    case PacketType::kGetData: return decode_get_data(bytes, p);
   }
-  if (!good) return std::nullopt;
-  return p;
+  return false;
 }
 
 }  // namespace ch_lite

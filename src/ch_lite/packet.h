@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -133,7 +132,7 @@ struct Packet {
   const std::uint8_t* payload = nullptr;
 };
 
-// nullopt: not a packet that this device could have sent. Signal-safe.
-std::optional<Packet> decode(std::span<const std::uint8_t> bytes);
+// Into `packet`, which is as it was made. False: not a packet that this device could have sent. Signal-safe.
+bool decode(std::span<const std::uint8_t> bytes, Packet& packet);
 
 }  // namespace ch_lite

@@ -9,9 +9,11 @@ constexpr std::uint16_t set(States... states) {
   return static_cast<std::uint16_t>((0u | ... | (1u << static_cast<unsigned>(states))));
 }
 
+}  // namespace
+
 using R = RequestState;
 // Row: from. What may follow. kComplete is reachable from every pending state, as any peer can be lost.
-constexpr std::uint16_t kRequestNext[kRequestStates] = {
+const std::uint16_t kRequestNext[kRequestStates] = {
     /* kFree */ set(R::kPosted, R::kReceivingChannel, R::kReceivingTransfer, R::kAwaitingCts, R::kSending,
                     R::kSendingAwaitingAck, R::kAwaitingAck, R::kSelfPinned, R::kWaitingCredit, R::kComplete),
     /* kPosted */ set(R::kReceivingChannel, R::kReceivingTransfer, R::kComplete, R::kFree),
@@ -29,7 +31,7 @@ constexpr std::uint16_t kRequestNext[kRequestStates] = {
 };
 
 using M = MessageState;
-constexpr std::uint16_t kMessageNext[kMessageStates] = {
+const std::uint16_t kMessageNext[kMessageStates] = {
     /* kFree */ set(M::kReady, M::kArriving, M::kDeferred, M::kOffered, M::kPinned),
     /* kReady */ set(M::kFree),
     /* kArriving */ set(M::kReady, M::kFailed, M::kFree),
@@ -39,15 +41,5 @@ constexpr std::uint16_t kMessageNext[kMessageStates] = {
     /* kTransfer */ set(M::kReady, M::kFree),
     /* kFailed */ set(M::kFree),
 };
-
-template <typename State>
-bool look_up(const std::uint16_t* table, State from, State to) {
-  return (table[static_cast<unsigned>(from)] >> static_cast<unsigned>(to) & 1u) != 0;
-}
-
-}  // namespace
-
-bool legal(RequestState from, RequestState to) { return look_up(kRequestNext, from, to); }
-bool legal(MessageState from, MessageState to) { return look_up(kMessageNext, from, to); }
 
 }  // namespace ch_lite

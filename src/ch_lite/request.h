@@ -49,8 +49,10 @@ enum class MessageState : std::uint8_t {
 };
 inline constexpr int kMessageStates = 8;
 
-bool legal(RequestState from, RequestState to) MPLITE_SIGNAL_SAFE;
-bool legal(MessageState from, MessageState to) MPLITE_SIGNAL_SAFE;
+// By state, a bit for each that may follow.
+extern const std::uint16_t kRequestNext[kRequestStates], kMessageNext[kMessageStates];
+inline bool legal(RequestState from, RequestState to) MPLITE_SIGNAL_SAFE { return (kRequestNext[static_cast<unsigned>(from)] >> static_cast<unsigned>(to) & 1u) != 0; }
+inline bool legal(MessageState from, MessageState to) MPLITE_SIGNAL_SAFE { return (kMessageNext[static_cast<unsigned>(from)] >> static_cast<unsigned>(to) & 1u) != 0; }
 
 enum class RequestKind : std::uint8_t { kReceive, kSend, kAmSend, kPut, kGet };
 

@@ -103,8 +103,7 @@ void Engine::change_state(Connection& c, ConnectionState to) {
 
 // ---- making connections ----
 
-// 0: frames may be queued for the peer (its connection is up or coming); -errno: it is lost.
-int Engine::ensure_connection(int peer) {
+int Engine::want_connection(int peer) {
   Peer& p = peers_[peer];
   switch (p.state) {
     case PeerState::kUp:

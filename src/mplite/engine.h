@@ -279,7 +279,9 @@ class Engine {
 
   // engine.cpp: connections and polling
   void change_state(Connection& c, ConnectionState to) MPLITE_SIGNAL_SAFE;
-  int ensure_connection(int peer) MPLITE_SIGNAL_SAFE;
+  // 0: frames may be queued for the peer (its connection is up or coming); -errno: it is lost.
+  int ensure_connection(int peer) MPLITE_SIGNAL_SAFE { return peers_[peer].state == PeerState::kUp ? 0 : want_connection(peer); }
+  int want_connection(int peer) MPLITE_SIGNAL_SAFE;
   void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
   bool accept_all() MPLITE_SIGNAL_SAFE;
   void hear_hello(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;

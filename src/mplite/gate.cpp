@@ -10,9 +10,6 @@
 namespace mplite {
 namespace {
 
-// How many times this thread has entered. A handler never reads it before it owns the gate: if it owns it, the interrupted code did not.
-thread_local int t_depth = 0;
-
 constexpr int kSpins = 200;  // about the length of one short progress call
 
 void cpu_relax() {
@@ -36,15 +33,7 @@ long futex(std::atomic<int>* word, int op, int value) {
 
 }  // namespace
 
-void Gate::enter() {
-  if (t_depth > 0) {
-    ++t_depth;
-    return;
-  }
-  int open = 0;
-  if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) enter_slow();
-  t_depth = 1;
-}
+constinit thread_local int t_gate_depth = 0;
 
 void Gate::enter_slow() {
   if (state_.load(std::memory_order_relaxed) == kChild) end_child();
@@ -65,27 +54,23 @@ bool Gate::try_enter() {
     open = 0;
     if (!state_.compare_exchange_strong(open, 1)) return false;
   }
-  t_depth = 1;
+  t_gate_depth = 1;
   return true;
 }
 
-void Gate::leave() {
-  if (t_depth > 1) {
-    --t_depth;
-    return;
-  }
+void Gate::open() {
   for (;;) {
     while (pending_.load() != 0) {
       pending_.store(0);
       if (drain_ != nullptr) drain_(drain_arg_);
     }
     // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
-    t_depth = 0;
+    t_gate_depth = 0;
     if (const int state = state_.exchange(0); state != 1) let_in(state);
     if (pending_.load() == 0) return;
     int open = 0;
     if (!state_.compare_exchange_strong(open, 1)) return;  // the new holder drains
-    t_depth = 1;
+    t_gate_depth = 1;
   }
 }
 
@@ -95,11 +80,11 @@ void Gate::let_in(int state) {
 }
 
 bool Gate::enter_within(int patience_ms) {
-  if (t_depth > 0) return false;
+  if (t_gate_depth > 0) return false;
   for (int i = 0; i < patience_ms * 10; ++i) {
     int open = 0;
     if (state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) {
-      t_depth = 1;
+      t_gate_depth = 1;
       return true;
     }
     const timespec moment = {0, 100'000};
@@ -109,7 +94,7 @@ bool Gate::enter_within(int patience_ms) {
 }
 
 void Gate::close_in_child(bool taken) {
-  if (taken) t_depth = 0;
+  if (taken) t_gate_depth = 0;
   drain_ = nullptr;
   pending_.store(0);
   state_.store(kChild);

@@ -7,6 +7,9 @@
 
 namespace mplite {
 
+// How many times this thread has entered. A handler never reads it before it owns the gate: if it owns it, the interrupted code did not.
+extern constinit thread_local int t_gate_depth;
+
 class Gate {
  public:
   // What leave() runs, gate held, when a handler came while it was closed. Must be signal-safe.
@@ -14,10 +17,23 @@ class Gate {
   void set_drain(Drain drain, void* arg) { drain_ = drain; drain_arg_ = arg; }
 
   // Ordinary context; re-entrant within a thread; waits (spin, then futex) for another thread or a handler on another thread.
-  void enter() MPLITE_SIGNAL_SAFE;
+  void enter() MPLITE_SIGNAL_SAFE {
+    if (t_gate_depth > 0) {
+      ++t_gate_depth;
+      return;
+    }
+    int open = 0;
+    if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) enter_slow();
+    t_gate_depth = 1;
+  }
   // Handler: takes the gate, or records that there is work and returns false; whoever holds the gate then drains before letting go.
   bool try_enter() MPLITE_SIGNAL_SAFE;
-  void leave() MPLITE_SIGNAL_SAFE;
+  void leave() MPLITE_SIGNAL_SAFE {
+    if (t_gate_depth > 1)
+      --t_gate_depth;
+    else
+      open();
+  }
 
   // Ordinary context, before a fork: takes the gate if it can be had in that time. False: not, or this thread is inside it (a handler of the application forks).
   bool enter_within(int patience_ms);
@@ -33,6 +49,7 @@ class Gate {
  private:
   static constexpr int kChild = 3;
   void enter_slow() MPLITE_SIGNAL_SAFE;
+  void open() MPLITE_SIGNAL_SAFE;
   void let_in(int state) MPLITE_SIGNAL_SAFE;
   std::atomic<int> state_{0};    // 0 open, 1 held, 2 held and somebody sleeps on it, 3 closed for good
   std::atomic<int> pending_{0};  // a handler was turned away

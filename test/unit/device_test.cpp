@@ -1,10 +1,12 @@
 // The device over a fake channel: every protocol, expected and unexpected, in order and in trouble, and a random exchange checked byte by byte.
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <set>
+#include <thread>
 #include <tuple>
 #include <vector>
 
@@ -1802,6 +1804,55 @@ START_TEST(both_jobs_give_each_other_the_lesser_window) {
 }
 END_TEST
 
+// The gate is for what handlers touch too; each completion on its own would pay for it.
+START_TEST(completions_are_taken_and_freed_without_the_gate) {
+  auto w = make_world(2, usual());
+  lite_request *r, *posted[3];
+  lite_status status;
+  std::uint8_t into[3][8];
+  w->as(1);
+  for (int i = 0; i < 3; ++i) ck_assert_int_eq(lite_irecv(into[i], 8, 0, &kEnvelope, nullptr, &status, &posted[i]), LITE_PENDING);
+  w->as(0);
+  for (int i = 0; i < 2; ++i) ck_assert_int_eq(lite_isend("12345678", 8, 1, &kEnvelope, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_progress(), 2);
+  mplite::Gate& gate = mplite::channel_gate();
+  std::atomic<int> step{0};
+  std::thread other([&] {
+    gate.enter();
+    step = 1;
+    while (step != 2) std::this_thread::yield();
+    gate.leave();
+  });
+  while (step != 1) std::this_thread::yield();
+  for (int i = 0; i < 2; ++i) ck_assert_int_eq(completed(*w, 1, posted[i]).error, LITE_OK);
+  ck_assert_uint_eq(device(*w, 1).completions(), 0);
+  ck_assert_uint_eq(device(*w, 1).requests_used(), 1);
+  step = 2;
+  other.join();
+  ck_assert_ptr_null(lite_next_completion());
+  ck_assert_int_eq(lite_progress(), 0);
+  // What is complete and not taken cannot be cancelled, and what comes meanwhile queues behind it.
+  w->as(0);
+  ck_assert_int_eq(lite_isend("12345678", 8, 1, &kEnvelope, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_progress(), 1);
+  ck_assert_int_eq(lite_cancel_recv(posted[2]), 0);
+  ck_assert_int_eq(lite_irecv(into[0], 8, 0, &kEnvelope, nullptr, &status, &posted[0]), LITE_PENDING);
+  w->as(0);
+  ck_assert_int_eq(lite_isend("12345678", 8, 1, &kEnvelope, 0, nullptr, &r), LITE_OK);
+  w->settle();
+  w->as(1);
+  ck_assert_int_eq(lite_progress(), 2);
+  ck_assert_int_eq(completed(*w, 1, posted[2]).error, LITE_OK);
+  ck_assert_int_eq(completed(*w, 1, posted[0]).error, LITE_OK);
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
 START_TEST(a_departed_process_fails_what_is_open_with_it_and_nothing_else) {
   auto w = two_jobs();
   lite_request *posted, *any, *r;
@@ -1881,7 +1932,7 @@ int main() {
                     lost_peer_fails_everything_on_it_and_nothing_else,
                     message_that_has_arrived_is_received_after_its_peer_is_lost_and_an_incomplete_one_is_not,
                     offer_whose_fragment_is_here_is_lost_with_its_peer, broken_packets_give_the_peer_up_and_fail_its_requests, bad_arguments_are_refused_by_name,
-                    outstanding_follows_pending_requests_by_its_edges,
+                    outstanding_follows_pending_requests_by_its_edges, completions_are_taken_and_freed_without_the_gate,
                     active_messages_of_every_shape_arrive_whole_and_in_order,
                     active_messages_out_of_credit_wait_at_the_sender_and_keep_their_order,
                     small_active_message_does_not_overtake_a_large_one_that_waits_for_credit,
