@@ -64,6 +64,8 @@ struct SendOp {
   bool released = false;
   static constexpr std::size_t kInlineBytes = 160;  // a device packet without data fits
   std::uint8_t inline_bytes[kInlineBytes];
+
+  SendOp() {}  // not `= default`: a pool's value-initialisation would clear inline_bytes, too
 };
 
 // A frame whose place in the stream is fixed.
@@ -118,6 +120,7 @@ struct Connection {
   std::uint64_t owed = 0;               // payload bytes still to come
 
   // sending
+  std::uint32_t frame_bytes = 0;  // of bulk, as long as frames are now
   OutFrame out[kOutFrames];
   int out_first = 0, out_count = 0;
 

@@ -341,6 +341,7 @@ void Engine::come_up(Connection& c, int peer) {
   Peer& p = peers_[peer];
   young_remove(c);
   c.peer = peer;
+  c.frame_bytes = options_.frame_bytes;
   change_state(c, ConnectionState::kUp);
   p.connection = &c;
   p.state = PeerState::kUp;

@@ -64,7 +64,8 @@ struct EngineOptions {
   KeyPair keys = {};                   // ours, for processes of other jobs
   StreamOptions stream = {};
   std::int64_t connect_timeout_ns = 0;
-  std::uint32_t frame_bytes = 256 * 1024;     // bulk is cut into frames of this payload, so that control packets interleave
+  // Bulk is cut into frames of this payload, so that control packets interleave. What the kernel takes at once is before them in any case: up to four times as long while it takes all that it is offered.
+  std::uint32_t frame_bytes = 256 * 1024;
   std::uint64_t send_copy_max = 64u << 20;        // bytes of copies of what the kernel did not take (keep_copy)
   std::uint32_t low_water_bytes = 256 * 1024;     // SO_RCVLOWAT during bulk receives, 0: never
   std::uint64_t handler_budget_bytes = 8u << 20;  // read per handler entry before it steps back
@@ -139,7 +140,7 @@ class Engine {
   // What the kernel knows of the round trip to a peer, ns; 0: nothing, as there is no connection yet. A system call. Ordinary context.
   std::int64_t round_trip_ns(int peer);
 
-  // Control packets. control_ready looks at what has been read, without a system call; view_control consumes the packet and returns its length, or 0 when there is none. It stays where it was read, at
+  // Control packets. control_ready looks at what has been read, and first reads the payload behind the packet that was consumed last, if that has a place now; view_control consumes the packet and returns its length, or 0 when there is none. It stays where it was read, at
   // *packet, until the next call of control_ready, view_control or poll. take_control copies at most `size` bytes of it.
   bool control_ready() MPLITE_SIGNAL_SAFE {
     if (settling_ != nullptr) settle();

@@ -13,6 +13,7 @@ namespace {
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
 constexpr std::uint64_t kFlatBytes = 512;          // up to here a copy costs less than what the kernel does for a list of pieces
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
+constexpr std::uint32_t kFrameGrowth = 4;
 
 FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, std::uint64_t offset, std::uint64_t total) {
   return FrameHeader{kFrameMagic, 0, kWireVersion, kind, length, id, offset, total};
@@ -79,8 +80,8 @@ bool Engine::commit_next(Peer& p, Connection& c) {
   if (op == nullptr) return false;
   OutFrame& f = c.out[(c.out_first + c.out_count) % Connection::kOutFrames];
   const std::uint64_t rest = op->total - op->committed;
-  const bool whole = op->kind == FrameKind::kControl || rest <= options_.frame_bytes;
-  const auto length = static_cast<std::uint32_t>(whole ? rest : options_.frame_bytes);
+  const bool whole = op->kind == FrameKind::kControl || rest <= c.frame_bytes;
+  const auto length = static_cast<std::uint32_t>(whole ? rest : c.frame_bytes);
   f.header = make_header(op->kind, length, op->id, op->committed, op->kind == FrameKind::kControl ? length : op->total);
   f.op = op;
   f.pieces = op->uncommitted;
@@ -239,9 +240,11 @@ void Engine::flush(int peer) {
     if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
     if (n < static_cast<std::int64_t>(offered)) {
       ++counters_.writes_full;
+      c->frame_bytes = options_.frame_bytes;
       set_interest(*c, c->interest | kWritable);
       break;
     }
+    if (offered >= c->frame_bytes && c->frame_bytes < kFrameGrowth * options_.frame_bytes) c->frame_bytes = std::min(2 * c->frame_bytes, kFrameGrowth * options_.frame_bytes);
   }
   c->flushing = false;
   --depth_;
