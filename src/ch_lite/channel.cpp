@@ -393,6 +393,22 @@ int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id
   return start_send(buf, size, dest, FrameKind::kChannel, 0, id);
 }
 
+int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, int dest, MPID_ChannelId* id) {
+  Hold hold(engine().gate());
+  *id = 0;
+  ChannelState& s = *g_channel;
+  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return -EAGAIN;
+  SendOp* send = nullptr;
+  const iovec packet = {const_cast<void*>(pkt), static_cast<std::size_t>(size)};
+  const int rc = engine().send_behind(dest, packet, FrameKind::kChannel, buf, bytes, send);
+  if (rc < 0 || send == nullptr) return rc;
+  ChannelOp* op = make_op(ChannelOpKind::kSendChannel, dest, nullptr, bytes);
+  op->send = send;
+  *id = op->pool_handle;
+  engine().on_done(send, on_sent, op);
+  return 0;
+}
+
 int MPID_ISendChannelV(const struct iovec* pieces, size_t size, int dest, MPID_ChannelId* id) {
   Hold hold(engine().gate());
   return start_send(Memory::in_pieces(pieces), size, dest, FrameKind::kChannel, 0, id);

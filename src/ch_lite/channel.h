@@ -115,6 +115,10 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId rid);
  * StartNB{Send,Recv}Transfer, and their V and Rest) completes; then id (and the transfer's id) is gone. When it is complete already: called before this returns. */
 void MPID_OnComplete(MPID_ChannelId id, void (*done)(void *arg, int64_t result), void *arg);
 
+/* MPID_SendControl and MPID_ISendChannel, in one system call and straight from the caller's memory. -EAGAIN: neither has been done, and this is no moment for it (something waits to
+ * be sent to dest, or the packet is longer than an envelope): use the two, held together. */
+int MPID_ISendBehind(const void *pkt, int size, const void *buf, size_t bytes, int dest, MPID_ChannelId *id);
+
 /* What is sent to dest between the two leaves in one system call. Nests. */
 void MPID_ChannelHold(int dest);
 void MPID_ChannelRelease(int dest);

@@ -191,23 +191,14 @@ void Device::settle_slow() {
 // ---- sending and credit ----
 
 int Device::send_control(int peer, PacketHeader* packet, int bytes, const void* data, int data_bytes) {
-  Peer& p = peers_[peer];
-  if (p.lost != 0) return -p.lost;
-  packet->credit = p.credits[kPointToPoint].take_owed();
-  packet->am_credit = p.credits[kActive].take_owed();
-  if (p.tell_late) packet->flags |= kPacketLate;
   const auto send = [&] {
     return data_bytes == 0 ? MPID_SendControl(packet, bytes, peer) : MPID_SendControlData(packet, bytes, data, data_bytes, peer);
   };
-  int result = send();
-  if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
-  if (result >= 0) {
-    p.tell_late = false;
-    return 0;
-  }
-  p.credits[kPointToPoint].put_back(packet->credit);
-  p.credits[kActive].put_back(packet->am_credit);
-  return result;
+  return send_packet(peer, packet, [&] {
+    int result = send();
+    if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
+    return result;
+  });
 }
 
 void Device::release_credit(int peer, Lane lane, std::uint64_t charge) {

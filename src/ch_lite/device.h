@@ -269,6 +269,25 @@ class Device {
   int index_of(const Peer& peer) const MPLITE_SIGNAL_SAFE { return static_cast<int>(&peer - peers_); }
   // Fills in the credit owed and sends. 0 or -errno, after which nothing left.
   int send_control(int peer, PacketHeader* packet, int bytes, const void* data = nullptr, int data_bytes = 0) MPLITE_SIGNAL_SAFE;
+  // What every packet says besides is filled in, and taken back if it did not leave (send() < 0).
+  template <typename Send>
+  int send_packet(int peer, PacketHeader* packet, Send send) MPLITE_SIGNAL_SAFE {
+    Peer& p = peers_[peer];
+    if (p.lost != 0) return -p.lost;
+    packet->credit = p.credits[kPointToPoint].take_owed();
+    packet->am_credit = p.credits[kActive].take_owed();
+    const std::uint8_t flags = packet->flags;
+    if (p.tell_late) packet->flags |= kPacketLate;
+    const int result = send();
+    if (result >= 0) {
+      p.tell_late = false;
+      return 0;
+    }
+    packet->flags = flags;
+    p.credits[kPointToPoint].put_back(packet->credit);
+    p.credits[kActive].put_back(packet->am_credit);
+    return result;
+  }
   void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
 
   // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.

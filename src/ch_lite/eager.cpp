@@ -13,6 +13,14 @@ namespace ch_lite {
 int Device::send_channel_behind(int peer, PacketHeader* packet, int packet_bytes, const Memory& memory, std::uint64_t bytes,
                                 MPID_ChannelId* id) {
   *id = 0;
+  if (memory.pieces == nullptr && bytes != 0) {
+    const int straight = send_packet(peer, packet, [&] { return MPID_ISendBehind(packet, packet_bytes, memory.buffer, bytes, peer, id); });
+    if (straight == 0) return 0;
+    if (straight != -EAGAIN) {
+      peer_lost(peer, -straight);
+      return straight;
+    }
+  }
   MPID_ChannelHold(peer);
   int result = send_control(peer, packet, packet_bytes);
   const bool announced = result == 0;

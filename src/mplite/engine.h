@@ -153,6 +153,11 @@ class Engine {
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
 
+  // A control packet (at most kBehindPacketMax bytes) and, right behind it, a frame of `bytes` from `data`: in one write, straight from the caller's memory. 0, and `op` as by send(); -errno: the
+  // peer is lost; -EAGAIN: neither has been sent, and this is no moment for it (something is queued, or no memory).
+  static constexpr std::size_t kBehindPacketMax = 64;
+  int send_behind(int peer, const iovec& packet, FrameKind kind, const void* data, std::uint64_t bytes, SendOp*& op) MPLITE_SIGNAL_SAFE;
+
   // Sends what `data` (which stays until done, and so does its list if it is in pieces) has of `bytes` after the first `from`. Complete at once: 0 and `op` null.
   // Otherwise `op` is set, and when on_done(…) was given it is called once with 0 or an errno, after which op is gone; without it op stays until release(op).
   int send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes, SendOp*& op, std::uint64_t from = 0) MPLITE_SIGNAL_SAFE;
@@ -335,6 +340,8 @@ class Engine {
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
   std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
+  std::uint64_t first_write(const Connection& c, std::uint64_t offered) const MPLITE_SIGNAL_SAFE;
+  void note_taken(Connection& c, bool whole, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   // Whose pages of the kernel's are written: 0 the application's thread, 1 the helper thread.
   int writer() const MPLITE_SIGNAL_SAFE { return patient_ && !async_ ? 1 : 0; }
   void count_written(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {

@@ -49,6 +49,11 @@ std::uint64_t head_bytes(const FrameHeader& header) { return kFrameHeaderBytes +
 // Of a frame's payload, when `sent` bytes of head and payload are out.
 std::uint64_t payload_sent(const FrameHeader& header, std::uint64_t sent) { return sent > head_bytes(header) ? sent - head_bytes(header) : 0; }
 
+// That the payload, behind `before` bytes of the stream, lies to the cache's lines as it does in memory.
+std::uint8_t pad_between(std::uint64_t before, const void* payload) {
+  return static_cast<std::uint8_t>((reinterpret_cast<std::uintptr_t>(payload) - before) % kPayloadAlignment);
+}
+
 MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes) { return static_cast<std::uint8_t*>(std::malloc(bytes)); }
 MPLITE_ORDINARY void free_copy(std::uint8_t* copy) { std::free(copy); }
 
@@ -70,7 +75,7 @@ std::uint8_t Engine::padding(const Connection& c, const void* payload) const {
     const OutFrame& f = c.out[(c.out_first + i) % Connection::kOutFrames];
     before += head_bytes(f.header) + f.header.length - f.sent;
   }
-  return static_cast<std::uint8_t>((reinterpret_cast<std::uintptr_t>(payload) - before) % kPayloadAlignment);
+  return pad_between(before, payload);
 }
 
 // Fixes the place of one more frame in the stream. False: nothing left to commit.
@@ -186,6 +191,21 @@ void Engine::flush_gathered() {
   flush(gathered_peer_);
 }
 
+// Of what is offered, what goes in the first write (EngineOptions::split_min).
+std::uint64_t Engine::first_write(const Connection& c, std::uint64_t offered) const {
+  return offered >= options_.split_min && offered < options_.split_end && c.answered && !patient_ ? offered / 2 : offered;
+}
+
+// Of `offered` bytes the kernel took all, or not.
+void Engine::note_taken(Connection& c, bool whole, std::uint64_t offered) {
+  if (!whole) {
+    ++counters_.writes_full;
+    c.frame_bytes = options_.frame_bytes;
+  } else if (offered >= c.frame_bytes && c.frame_bytes < kFrameGrowth * options_.frame_bytes) {
+    c.frame_bytes = std::min(2 * c.frame_bytes, kFrameGrowth * options_.frame_bytes);
+  }
+}
+
 void Engine::flush(int peer) {
   Peer& p = peers_[peer];
   Connection* c = p.connection;
@@ -228,7 +248,7 @@ void Engine::flush(int peer) {
       parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
       offered += listed;  // less than the rest only when the list is full, which ends the loop
     }
-    if (offered >= options_.split_min && offered < options_.split_end && c->answered && !patient_) offered = shorten(parts, parts_count, offered / 2);
+    if (const std::uint64_t first = first_write(*c, offered); first < offered) offered = shorten(parts, parts_count, first);
     if (offered >= options_.split_min / 2) c->answered = false;
     const std::int64_t n = net_.write(c->fd, parts, parts_count);
     ++counters_.writes;
@@ -238,13 +258,12 @@ void Engine::flush(int peer) {
       break;
     }
     if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
-    if (n < static_cast<std::int64_t>(offered)) {
-      ++counters_.writes_full;
-      c->frame_bytes = options_.frame_bytes;
+    const bool whole = n == static_cast<std::int64_t>(offered);
+    note_taken(*c, whole, offered);
+    if (!whole) {
       set_interest(*c, c->interest | kWritable);
       break;
     }
-    if (offered >= c->frame_bytes && c->frame_bytes < kFrameGrowth * options_.frame_bytes) c->frame_bytes = std::min(2 * c->frame_bytes, kFrameGrowth * options_.frame_bytes);
   }
   c->flushing = false;
   --depth_;
@@ -413,6 +432,72 @@ int Engine::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data,
     give(op);
     return -error;
   }
+  out = op;
+  return 0;
+}
+
+int Engine::send_behind(int peer, const iovec& packet, FrameKind kind, const void* data, std::uint64_t bytes, SendOp*& out) {
+  out = nullptr;
+  Peer& p = peers_[peer];
+  if (!idle(p) || gather_ || gathered_peer_ == peer || bytes == 0 || packet.iov_len > kBehindPacketMax) return -EAGAIN;
+  Connection* c = p.connection;
+  if (bytes > c->frame_bytes || (sends_.free_count() < 2 && (async_ || !sends_.reserve(64)))) return -EAGAIN;
+
+  std::uint8_t head[2 * kFrameHeaderBytes + kBehindPacketMax + kPayloadAlignment];
+  flatten(head, make_header(FrameKind::kControl, static_cast<std::uint32_t>(packet.iov_len), 0, 0, packet.iov_len), &packet, 1);
+  std::uint64_t ahead = kFrameHeaderBytes + packet.iov_len;
+  FrameHeader header = make_header(kind, static_cast<std::uint32_t>(bytes), 0, 0, bytes);
+  if (bytes >= kAlignedMin) header.pad = pad_between(written_[writer()] + ahead + kFrameHeaderBytes, data);
+  std::memcpy(head + ahead, &header, sizeof header);
+  std::memset(head + ahead + kFrameHeaderBytes, 0, header.pad);
+  ahead += head_bytes(header);
+
+  const auto* from = static_cast<const std::uint8_t*>(data);
+  const std::uint64_t total = ahead + bytes;
+  std::uint64_t sent = 0, offered = 0;
+  while (sent == offered && sent < total) {
+    const std::uint64_t length = sent == 0 ? first_write(*c, total) : total - sent;
+    if (length >= options_.split_min / 2) c->answered = false;
+    const std::uint64_t of_head = std::min(ahead - std::min(sent, ahead), length);
+    const iovec parts[2] = {{head + std::min(sent, ahead), of_head}, {const_cast<std::uint8_t*>(from) + (std::max(sent, ahead) - ahead), length - of_head}};
+    const std::int64_t n = of_head == 0 ? net_.write(c->fd, parts + 1, 1) : net_.write(c->fd, parts, length > of_head ? 2 : 1);
+    ++counters_.writes;
+    if (n < 0 && n != -EAGAIN) {
+      lose(peer, static_cast<int>(-n));
+      return static_cast<int>(n);
+    }
+    offered += length;
+    sent += n > 0 ? static_cast<std::uint64_t>(n) : 0;
+    note_taken(*c, sent == offered, length);
+  }
+  if (sent == total) {
+    count_written(total);
+    counters_.frames_out += 2;
+    return 0;
+  }
+
+  // The rest goes the ordinary way, with the same headers.
+  SendOp* control = sends_.take();
+  std::memcpy(control->inline_bytes, packet.iov_base, packet.iov_len);
+  control->data = control->inline_bytes;
+  control->total = packet.iov_len;
+  control->peer = peer;
+  control->released = true;
+  enqueue(p, control);
+  SendOp* op = sends_.take();
+  op->data = from;
+  op->total = bytes;
+  op->kind = kind;
+  op->peer = peer;
+  enqueue(p, op);
+  c->frame_bytes = static_cast<std::uint32_t>(std::max<std::uint64_t>(bytes, options_.frame_bytes));
+  commit_next(p, *c);
+  commit_next(p, *c);
+  c->frame_bytes = options_.frame_bytes;
+  ++depth_;
+  if (advance(*c, sent)) set_interest(*c, c->interest | kWritable);
+  --depth_;
+  bury();
   out = op;
   return 0;
 }

@@ -1376,6 +1376,70 @@ START_TEST(payload_behind_an_envelope_is_read_by_the_poll_that_acts_on_it) {
 }
 END_TEST
 
+// Envelope and payload straight from the caller's memory in one write; what the kernel leaves of them goes on with the same headers.
+START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) {
+  constexpr std::size_t kLong = 20'001;
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.split_min = 10'000, o.split_end = 15'000; });
+  r.connect(0, 1);
+  r.turn(2);
+  Engine& e = r.engine(0);
+  Taker taker(r.engine(1), FrameKind::kChannel, kLong);
+  const auto packet = bytes_of(40, 1), data = bytes_of(kLong, 2);
+  const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
+  std::uint64_t limit = 0;
+  int limited = 0;
+  r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 && limited > 0 && limited-- ? std::min(could, limit) : could; };
+  const auto arrives = [&](std::size_t bytes, SendOp* op) {
+    ck_assert(hear(r, 1, 0) == packet);
+    ck_assert(r.until([&] { return taker.arrived == bytes; }));
+    ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes), taker.buffer.begin()));
+    std::fill(taker.buffer.begin(), taker.buffer.end(), 0);
+    taker.arrived = 0;
+    if (op != nullptr) e.release(op);
+  };
+  SendOp* op = nullptr;
+  for (const std::size_t bytes : {std::size_t{1}, std::size_t{500}, std::size_t{12'000}, kLong}) {
+    const std::uint64_t writes = e.counters().writes, frames = e.counters().frames_out;
+    ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), bytes, op), 0);
+    ck_assert_ptr_null(op);
+    ck_assert_uint_eq(e.counters().writes - writes, bytes == 12'000 ? 2 : 1);  // in two halves
+    ck_assert_uint_eq(e.counters().frames_out - frames, 2);
+    ck_assert_uint_eq(e.queued_sends(), 0);
+    arrives(bytes, op);
+  }
+  for (std::uint64_t cut = 0; cut < 400; ++cut)
+    for (const std::size_t bytes : {std::size_t{1}, std::size_t{12'000}, kLong}) {
+      limit = cut < 200 ? cut : 97 * (cut - 190);
+      limited = 1;
+      ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), bytes, op), 0);
+      ck_assert(op != nullptr || limit >= bytes);
+      arrives(bytes, op);
+      ck_assert_uint_eq(e.queued_sends(), 0);
+    }
+  // No moment for it: then nothing has left.
+  const auto refused = [&] {
+    const std::uint64_t before = e.counters().bytes_out;
+    ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), -EAGAIN);
+    ck_assert_uint_eq(e.counters().bytes_out, before);
+  };
+  e.hold(1);
+  refused();
+  e.let_go(1);
+  e.set_gather(true);
+  refused();
+  e.set_gather(false);
+  limit = 10;
+  limited = 1;
+  ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), 0);
+  SendOp* const first = op;
+  refused();
+  arrives(kLong, first);
+  r.lose_host(1);
+  r.until([&] { return e.peer_error(1) != 0; });
+  ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), -EAGAIN);  // the ordinary way has the error
+}
+END_TEST
+
 // `times` packets of 40 bytes, found by poll().
 static void hear_small(SimRanks& r, int rank, int from, int times) {
   Engine& e = r.engine(rank);
@@ -1702,7 +1766,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, frames_grow_while_the_kernel_takes_all_at_once, payload_behind_an_envelope_is_read_by_the_poll_that_acts_on_it, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, payload_behind_an_envelope_is_read_by_the_poll_that_acts_on_it, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

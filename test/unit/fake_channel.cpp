@@ -279,6 +279,14 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
   return send_control(pkt, size, data, bytes, dest);
 }
 int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) { return start_send(Kind::kChannel, buf, size, dest, 0, id); }
+// Every other time it is no moment for it.
+int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, int dest, MPID_ChannelId* id) {
+  static bool moment = false;
+  moment = !moment;
+  if (!moment) return -EAGAIN;
+  const int rc = MPID_SendControl(pkt, size, dest);
+  return rc < 0 ? rc : MPID_ISendChannel(buf, bytes, dest, id);
+}
 int MPID_ISendChannelV(const struct iovec* pieces, size_t size, int dest, MPID_ChannelId* id) {
   return start_send(Kind::kChannel, mplite::Memory::in_pieces(pieces), size, dest, 0, id);
 }
