@@ -141,11 +141,12 @@ bool Controller::keep_signal(bool& changed) {
 bool Controller::owner_is_gone() const { return syscall(SYS_tgkill, getpid(), owner_tid_, 0) != 0 && errno == ESRCH; }
 
 // MPI_THREAD_SERIALIZED: the thread that makes the calls is the one that is inside or outside, so the signal goes over to it, which costs three calls per socket.
-// With MPI_THREAD_MULTIPLE the owner keeps it, as it is armed whenever it is outside, unless it has ended.
+// With MPI_THREAD_MULTIPLE the owner keeps it, as it is armed whenever it is outside, and so does one that is armed now; unless it has ended.
 bool Controller::take_over() {
   if (is_owner()) return true;
   Hold hold(engine_->gate());
-  if (armed() || (always_ && !owner_is_gone())) return false;
+  if ((armed() || always_) && !owner_is_gone()) return false;
+  armed_.store(0);
   pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
   if (backstop_signal_ != 0) {  // the former owner's; an instance on its way to him does nothing
     timer_delete(backstop_timer_);

@@ -140,7 +140,7 @@ class Engine {
   // What the kernel knows of the round trip to a peer, ns; 0: nothing, as there is no connection yet. A system call. Ordinary context.
   std::int64_t round_trip_ns(int peer);
 
-  // Control packets. control_ready looks at what has been read, and first reads the payload behind the packet that was consumed last, if that has a place now; view_control consumes the packet and returns its length, or 0 when there is none. It stays where it was read, at
+  // Control packets. control_ready looks at what has been read, without a system call; view_control consumes the packet and returns its length, or 0 when there is none. It stays where it was read, at
   // *packet, until the next call of control_ready, view_control or poll. take_control copies at most `size` bytes of it.
   bool control_ready() MPLITE_SIGNAL_SAFE {
     if (settling_ != nullptr) settle();
@@ -340,6 +340,7 @@ class Engine {
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
   std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
+  bool has_enough(const Connection& c) const MPLITE_SIGNAL_SAFE;
   std::uint64_t first_write(const Connection& c, std::uint64_t offered) const MPLITE_SIGNAL_SAFE;
   void note_taken(Connection& c, bool whole, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   // Whose pages of the kernel's are written: 0 the application's thread, 1 the helper thread.

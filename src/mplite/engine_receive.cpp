@@ -290,10 +290,7 @@ void Engine::settle() {
   settling_ = nullptr;
   ++depth_;
   parse(*c);
-  if (c->in_frame && c->state == ConnectionState::kUp)  // its payload has a place now, and is here or on its way
-    pump(*c);
-  else
-    put_staging_away(*c);
+  put_staging_away(*c);
   --depth_;
   bury();
 }

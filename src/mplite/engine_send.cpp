@@ -191,6 +191,14 @@ void Engine::flush_gathered() {
   flush(gathered_peer_);
 }
 
+// While frames are long, fewer are fixed ahead: what is fixed and not taken is in front of whatever comes next.
+bool Engine::has_enough(const Connection& c) const {
+  if (c.frame_bytes <= options_.frame_bytes) return false;
+  std::uint64_t fixed = 0;
+  for (int i = 0; i < c.out_count; ++i) fixed += c.out[(c.out_first + i) % Connection::kOutFrames].header.length;
+  return fixed >= kFrameGrowth * std::uint64_t{options_.frame_bytes};
+}
+
 // Of what is offered, what goes in the first write (EngineOptions::split_min).
 std::uint64_t Engine::first_write(const Connection& c, std::uint64_t offered) const {
   return offered >= options_.split_min && offered < options_.split_end && c.answered && !patient_ ? offered / 2 : offered;
@@ -214,7 +222,7 @@ void Engine::flush(int peer) {
   ++depth_;  // c stays readable memory even if it is lost below
   if (gathered_peer_ == peer) commit_gathered(*c);
   for (;;) {
-    while (c->out_count < Connection::kOutFrames && commit_next(p, *c)) {
+    while (c->out_count < Connection::kOutFrames && !has_enough(*c) && commit_next(p, *c)) {
     }
     if (c->out_count == 0) {
       set_interest(*c, c->interest & ~kWritable);

@@ -462,6 +462,20 @@ int owner_ends(Shared& s, int rank, bool armed, bool multiple) {
   return arrives_while_computing(s, rank, 20) && finish(s) ? 0 : __LINE__;
 }
 
+// The next thread leaves the library without having waited in it.
+int owner_ends_and_nobody_waits(Shared& s, int rank) {
+  char word = 0;
+  Done got, sent;
+  if (!thread_does([&] {
+        if (!start(s, rank) || !exchange(rank, 1000, 1) || !receive(&word, 1, 1 - rank, 8, got)) return false;
+        lite_host_exit();
+        return true;
+      }))
+    return __LINE__;
+  if (!arrives_while_computing(s, rank, 20)) return __LINE__;
+  return send(&word, 1, 1 - rank, 8, sent) && wait_for(got) && wait_for(sent) && finish(s) ? 0 : __LINE__;
+}
+
 }  // namespace
 
 START_TEST(child_of_fork_has_the_applications_mask_and_handler) { run_job(inherit); }
@@ -526,6 +540,8 @@ START_TEST(owner_that_ends_armed_is_replaced) {
   run_job([](Shared& s, int rank) { return owner_ends(s, rank, true, false); });
 }
 END_TEST
+START_TEST(owner_that_ends_armed_is_replaced_by_who_leaves_next) { run_job(owner_ends_and_nobody_waits); }
+END_TEST
 START_TEST(owner_that_ends_is_replaced_with_several_threads) {
   run_job([](Shared& s, int rank) { return owner_ends(s, rank, true, true); });
 }
@@ -542,6 +558,6 @@ int main() {
                                without_a_free_signal_messages_move_in_calls, signal_of_the_overflow_may_be_taken,
                                alternate_stack_that_is_too_small_is_not_used, signals_hit_only_the_thread_that_calls, thread_that_calls_becomes_the_owner,
                                new_owner_finds_what_was_announced_to_the_former_one,
-                               owner_that_ends_is_replaced, owner_that_ends_armed_is_replaced, owner_that_ends_is_replaced_with_several_threads},
+                               owner_that_ends_is_replaced, owner_that_ends_armed_is_replaced, owner_that_ends_armed_is_replaced_by_who_leaves_next, owner_that_ends_is_replaced_with_several_threads},
                    60);
 }
