@@ -1412,6 +1412,18 @@ START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) 
 }
 END_TEST
 
+// Ranks 0 and 1 poll, each as it does for itself (turn() would look at all sockets).
+static void poll_until_arrived(SimRanks& r, const Taker& taker, std::size_t bytes) {
+  for (int i = 0; i < 2000 && taker.arrived < bytes; ++i) {
+    for (const int rank : {0, 1}) {
+      Hold hold(r.engine(rank).gate());
+      r.engine(rank).poll();
+    }
+    r.world.skip(10'000);
+  }
+  ck_assert_uint_eq(taker.arrived, bytes);
+}
+
 // `times` packets of 40 bytes, found by poll().
 static void hear_small(SimRanks& r, int rank, int from, int times) {
   Engine& e = r.engine(rank);
@@ -1443,16 +1455,7 @@ START_TEST(mark_follows_the_length_of_messages) {
       SendOp* op = nullptr;
       taker.arrived = 0;
       r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), bytes, op);
-      for (int i = 0; i < 200 && taker.arrived < bytes; ++i) {
-        {
-          Hold hold(r.engine(0).gate());
-          r.engine(0).poll();
-        }
-        Hold hold(e.gate());
-        e.poll();
-        r.world.skip(10'000);
-      }
-      ck_assert_uint_eq(taker.arrived, bytes);
+      poll_until_arrived(r, taker, bytes);
       if (op != nullptr) r.engine(0).release(op);
     }
     Hold hold(e.gate());
@@ -1571,16 +1574,7 @@ START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
   ck_assert_ptr_nonnull(op);
   ck_assert_uint_gt(e.counters().writes_full, 0);
   ck_assert_int_eq(r.world.unwatched(0), 0);
-  for (int i = 0; i < 2000 && taker.arrived < kLong; ++i) {
-    {
-      Hold hold(r.engine(1).gate());
-      r.engine(1).poll();
-    }
-    Hold hold(e.gate());
-    e.poll();
-    r.world.skip(10'000);
-  }
-  ck_assert_uint_eq(taker.arrived, kLong);
+  poll_until_arrived(r, taker, kLong);
   ck_assert_int_eq(r.world.unwatched(0), 1);  // all is out: nothing to be asked about
   e.release(op);
 }
