@@ -79,6 +79,7 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
     return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
   if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
   Device& device = *device_current;
+  if (request == nullptr && !device.may_leave_at_once(bytes, peer)) return LITE_PENDING;
   const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, mplite::channel_counters().gathered_late) && device.may_gather();
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
@@ -227,7 +228,7 @@ int lite_progress(void) {
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, false);
     device.hand_over();
   }
-  device.deliver_active_messages();
+  if (device.active_messages() != 0) device.deliver_active_messages();
   const bool empty = device.completions() == 0 && device.events() == before;
   const std::uint32_t empty_polls = device.note_poll(empty);
   const ch_lite::DeviceHooks& hooks = device.options().hooks;
@@ -238,8 +239,8 @@ int lite_progress(void) {
 
 lite_request* lite_next_completion(void) {
   Device& device = *device_current;
-  if (device.completions() == 0) return nullptr;
   if (device.handed_over() == 0) {
+    if (device.completions() == 0) return nullptr;
     Entry entry;
     device.hand_over();
   }

@@ -29,6 +29,7 @@ namespace {
 using namespace mplite;
 
 constexpr std::int64_t kJustNow = -1;
+constexpr int kCloseLooks = 3;  // the way from one poll to the next is half of what a read that finds nothing costs
 constexpr std::uint32_t kPollsPerClock = 4;  // reading the clock is a tenth of a poll that finds nothing
 
 // One per process, from lite_init_local to lite_finalize_close.
@@ -37,6 +38,7 @@ struct Boot : Process {
   Device* device = nullptr;
   Controller controller;
   bool thread_multiple = false;
+  bool shared_memory = false;  // the host waits for that, too
   int told_peer = -1;  // the lost peer that was told of last
   // waiting
   unsigned wait_seen = 0;
@@ -104,6 +106,7 @@ void idle(void*, std::uint32_t) {
     b.news_ns = kJustNow;
     b.polls = 0;
   }
+  if (own_core && !b.shared_memory && !b.thread_multiple) b.engine->set_close_looks(kCloseLooks);
   if (own_core && ++b.polls % kPollsPerClock != 0) return;
   const std::int64_t now = b.net.now_ns();
   if (b.news_ns == kJustNow || new_wait) b.news_ns = now;
@@ -257,6 +260,7 @@ void lite_set_shared_memory(int on) {
   Boot* b = g_boot;
   if (b == nullptr || b->device == nullptr) return;
   b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0);
+  b->shared_memory = on != 0;
   // Where ranks share cores, each poll has to give the core away.
   b->device->pace().set_on(on != 0 && b->policy.yield_after_ns > 0);
 }

@@ -325,7 +325,6 @@ int MPID_ControlMsgAvail(void) {
 }
 
 int MPID_ControlMsgMore(void) {
-  Hold hold(engine().gate());
   if (engine().exhaustive()) return MPID_ControlMsgAvail();
   return g_channel->stash_head != nullptr || engine().control_ready() ? 1 : 0;
 }
@@ -338,7 +337,6 @@ int MPID_RecvAnyControl(void* pkt, int size, int* from) {
 }
 
 int MPID_ViewAnyControl(const void** pkt, void* spare, int* from) {
-  Hold hold(engine().gate());
   if (g_channel->stash_head != nullptr || !engine().control_ready()) {
     *pkt = spare;
     return MPID_RecvAnyControl(spare, MPID_CONTROL_BYTES_MAX, from);

@@ -42,7 +42,7 @@ int MPID_ControlMsgMore(void);
  * Returns its length. */
 int MPID_RecvAnyControl(void *pkt, int size, int *from);
 /* The same without a copy where that can be: *pkt points to the packet, in `spare` (room for MPID_CONTROL_BYTES_MAX) or where it was read. It stays until the next call that
- * receives a control packet or asks for one. */
+ * receives a control packet or asks for one. The gate is held, here and in MPID_ControlMsgMore. */
 int MPID_ViewAnyControl(const void **pkt, void *spare, int *from);
 /* Sends a control packet (1 … MPID_CONTROL_BYTES_MAX bytes). Copies what the kernel does not take. */
 int MPID_SendControl(const void *pkt, int size, int dest);

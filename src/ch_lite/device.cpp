@@ -100,7 +100,7 @@ void Device::progress() {
         dispatch(packet, from);
       else
         protocol_error(from, "a control packet that makes no sense");
-      if (attention_head_ != nullptr) settle_slow();
+      if (attention_head_ != nullptr) attend_to_all();
     }
     dispatching_ = false;
   }
@@ -148,7 +148,7 @@ void Device::attend(Peer& peer, std::uint8_t what) {
 }
 
 // What cannot be done now goes back onto the list. Passes: serving one thing makes another due (a deferred message returns credit).
-void Device::settle_slow() {
+void Device::attend_to_all() {
   constexpr int kPasses = 3;
   const bool handler = MPID_ChannelInHandler() != 0;
   for (int pass = 0; pass < kPasses && attention_head_ != nullptr; ++pass) {
@@ -181,10 +181,6 @@ void Device::settle_slow() {
         if (MPID_ChannelHeadroom() == 0 || send_control(index, &credit, sizeof credit) == -ENOBUFS) attend(peer, kAttentionCredit);
       }
     }
-  }
-  if (const bool now = outstanding(); now != is_outstanding()) {
-    told_outstanding_.store(now, std::memory_order_relaxed);
-    MPID_ChannelSetOutstanding(now ? 1 : 0);
   }
 }
 
@@ -279,7 +275,7 @@ void Device::hand_over() {
     requests_.give(r);
   }
   if (completed_head_ == nullptr) return;
-  (handed_tail_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
+  (handed_head_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
   handed_tail_ = completed_tail_;
   completed_head_ = completed_tail_ = nullptr;
   handed_over_.store(completions(), std::memory_order_relaxed);
@@ -290,7 +286,6 @@ Request* Device::next_completion() {
   Request* r = handed_head_;
   if (r == nullptr) return nullptr;
   handed_head_ = r->queue_next;
-  if (handed_head_ == nullptr) handed_tail_ = nullptr;
   handed_over_.store(handed_over() - 1, std::memory_order_relaxed);
   r->to(RequestState::kReported);
   return r;

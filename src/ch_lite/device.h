@@ -182,6 +182,9 @@ class Device {
   void protocol_error(int peer, const char* what) MPLITE_SIGNAL_SAFE;
 
   // ---- ordinary context; results are LITE_* ----
+  // Whether a message is done with the call that starts it, when there is credit for it. The gate need not be held.
+  bool may_leave_at_once(std::uint64_t bytes, int peer) const { return is_short(bytes, cutoffs_) && peer != options_.rank; }
+  // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was done.
   int isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int irecv(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);
   int cancel_receive(Request* request);
@@ -255,11 +258,17 @@ class Device {
   }
   bool headroom() MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
-  void settle() MPLITE_SIGNAL_SAFE { if (attention_head_ != nullptr || is_outstanding() != outstanding()) settle_slow(); }
+  void settle() MPLITE_SIGNAL_SAFE {
+    if (attention_head_ != nullptr) attend_to_all();
+    if (const bool now = outstanding(); now != is_outstanding()) {
+      told_outstanding_.store(now, std::memory_order_relaxed);
+      MPID_ChannelSetOutstanding(now ? 1 : 0);
+    }
+  }
   // Whether anything should move while the application computes: pending requests, what the host counts as sent but the kernel has not taken yet,
   // and exposed memory, which peers may access at any time.
   bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || regions_.used_count() > 0 || MPID_ChannelQueued() > 0; }
-  void settle_slow() MPLITE_SIGNAL_SAFE;
+  void attend_to_all() MPLITE_SIGNAL_SAFE;
   void attend(Peer& peer, std::uint8_t what) MPLITE_SIGNAL_SAFE;
   void fail_peer(int peer) MPLITE_SIGNAL_SAFE;
   void fail_request(Request* request, int lost) MPLITE_SIGNAL_SAFE;
@@ -432,7 +441,7 @@ class Device {
   Request* completed_tail_ = nullptr;
   // Of who takes completions, without the gate: to be taken; freed, and not back in the pool.
   Request* handed_head_ = nullptr;
-  Request* handed_tail_ = nullptr;
+  Request* handed_tail_ = nullptr;  // while there is a head
   Request* returned_head_ = nullptr;
   std::uint32_t returned_ = 0;
   lite_am_callback am_callback_ = nullptr;

@@ -1,5 +1,5 @@
 // Put and get: memory that is exposed to the peers, which they read and write without its process; all of the target's part works in the handler.
-// Called by the API, by dispatch and by settle_slow (what had to wait). Neighbours: rendezvous.cpp, which brings a put's CTS, short.cpp its ack.
+// Called by the API, by dispatch and by attend_to_all (what had to wait). Neighbours: rendezvous.cpp, which brings a put's CTS, short.cpp its ack.
 //
 // Small (up to LITE_SHORT_MAX): put with its data in the packet, acknowledged by number, many by one packet; get answered by a packet.
 // Larger: a put asks for a transfer into the target's memory, as an RTS does, and is acknowledged when all of it is there; a get brings along the

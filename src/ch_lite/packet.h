@@ -109,6 +109,9 @@ static_assert(sizeof(MessagePacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX &
               sizeof(AccessPacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX);
 inline constexpr std::uint64_t kAccessShortMax = kPacketDataMax;  // of data in kPut and kGetData
 inline constexpr std::uint64_t kShortBytesMax = kPacketDataMax;
+// What an active message takes at the receiver: the host's header, padded so that the data behind it is aligned.
+inline constexpr std::uint64_t padded_header(std::uint64_t header_bytes) { return (header_bytes + 15) & ~std::uint64_t{15}; }
+
 inline constexpr std::uint64_t kMessageBytesMax = INT64_MAX;  // lengths come back as int64_t from the channel
 
 // A decoded packet: consistent in itself (lengths fit the packet, ids present where the type needs them). `payload` points into the

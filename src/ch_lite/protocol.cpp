@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "credits.h"
-#include "packet.h"
 
 namespace ch_lite {
 namespace {
@@ -15,7 +14,7 @@ bool within(std::uint64_t bytes, std::uint64_t cutoff) { return cutoff != 0 && b
 
 Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left, std::uint64_t spare) {
   Protocol wanted = Protocol::kRendezvous;
-  if (within(bytes, cutoffs.short_max) && bytes <= kShortBytesMax)
+  if (is_short(bytes, cutoffs))
     wanted = Protocol::kShort;
   else if (within(bytes, cutoffs.eager_max))
     wanted = Protocol::kEager;

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "../mplite/signal_safe.h"
+#include "packet.h"
 
 namespace ch_lite {
 
@@ -38,6 +39,9 @@ inline constexpr std::uint64_t kLongBytes = kFragmentBytes;
 // So many messages by rendezvous in a row have found their receive: they do.
 inline constexpr std::uint8_t kInTimeEnough = 8;
 
+// Whether a message goes short when credit is left.
+inline bool is_short(std::uint64_t bytes, const Cutoffs& cutoffs) MPLITE_SIGNAL_SAFE { return bytes <= cutoffs.short_max && bytes <= kShortBytesMax && cutoffs.short_max != 0; }
+
 // `spare`: of the credit, what a fragment may take; one that is longer is cut to kFragmentBytes.
 Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_t credit_left, std::uint64_t spare) MPLITE_SIGNAL_SAFE;
 
@@ -45,8 +49,5 @@ Choice choose_protocol(std::uint64_t bytes, const Cutoffs& cutoffs, std::uint64_
 // included: an active message cannot be matched away, so its order allows it to wait at the sender.
 Choice choose_am_protocol(std::uint64_t header_bytes, std::uint64_t data_bytes, const Cutoffs& cutoffs,
                           std::uint64_t credit_left) MPLITE_SIGNAL_SAFE;
-
-// What an active message takes at the receiver: the host's header, padded so that the data behind it is aligned.
-inline constexpr std::uint64_t padded_header(std::uint64_t header_bytes) { return (header_bytes + 15) & ~std::uint64_t{15}; }
 
 }  // namespace ch_lite

@@ -12,9 +12,18 @@ constexpr std::uint64_t kLookForCreditMax = 16 * 1024;
 
 int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                   Request** request) {
-  if (peer == options_.rank) return send_self(memory, bytes, key, synchronous, cookie, request);
+  if (peer == options_.rank) return send_self(memory, bytes, key, synchronous, cookie, request);  // not without `request`
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
+  mplite::Counters& c = mplite::channel_counters();
+  if (is_short(bytes, cutoffs_) && p.credits[kPointToPoint].spend(message_charge(bytes))) {  // the common case
+    ++c.short_msgs;
+    c.short_bytes += bytes;
+    const int result = send_short(memory, bytes, peer, key, synchronous, cookie, request);
+    if (result < 0) CHLITE_CHECK(p.credits[kPointToPoint].refund(message_charge(bytes)));
+    return result;
+  }
+  if (request == nullptr) return LITE_PENDING;
   const auto choose = [&] { return choose_protocol(bytes, cutoffs_for(peer, bytes), p.credits[kPointToPoint].left(), p.credits[kPointToPoint].spare()); };
   Choice choice = choose();
   // Credit may be back: a program that starts many sends in a row looks at the sockets here only. A long message is as well off by rendezvous (64 KB: better by 15 % where both sides stream).
@@ -23,7 +32,6 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
     if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
     choice = choose();
   }
-  mplite::Counters& c = mplite::channel_counters();
   if (choice.out_of_credit) ++c.credit_stalls;
   int result;
   if (choice.protocol == Protocol::kShort) {

@@ -107,6 +107,7 @@ struct Connection {
   unsigned interest = 0;      // what epoll is asked about (but Engine::aside_)
   int low_water = 1;
   int mark = 1;               // low_water while set aside (Engine::set_aside)
+  bool small = false;         // the last message was one of a single packet
   int mark_doubts = 0;        // frames in a row that ask for the other mark,
   int small_ones = 0;         // and that ask for none
 

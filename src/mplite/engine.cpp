@@ -431,8 +431,7 @@ void Engine::drop(Connection& c) {
 }
 
 // Gives dropped connections back once nobody up the stack can still hold one.
-void Engine::bury() {
-  if (depth_ != 0) return;
+void Engine::empty_graves() {
   while (graves_ != nullptr) {
     Connection* c = graves_;
     graves_ = c->young_next;
@@ -617,6 +616,7 @@ int Engine::poll() {
   if (gathered_ != 0) flush_gathered();
   if (settling_ != nullptr) settle();
   if (exhaustive_) return poll_all();
+  const unsigned strides = tick_ / kAllStride;
   ++tick_;
   int moved = 0;
   if (!outstanding_ && queued_sends_ == 0 && young_count_ == 0 && wanting_ == 0 && tick_ % kIdleStride != 0) return 0;
@@ -626,9 +626,10 @@ int Engine::poll() {
   if (all && aside_ != nullptr) take_back();
   if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) moved = pump(*hot_) ? 1 : 0;
   if (!all && !signals_ && hot_ != nullptr && options_.aside_after > 0 && hot_reads_ == options_.aside_after && (aside_ == nullptr || aside_->low_water != aside_->mark)) set_aside();
+  close_looks_ = 0;
   --depth_;
   bury();
-  if (hot_ == nullptr || all || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ % kAllStride == 0) moved += look_at_all();
+  if (hot_ == nullptr || all || queued_sends_ != 0 || young_count_ != 0 || wanting_ != 0 || tick_ / kAllStride != strides) moved += look_at_all();
   return moved;
 }
 

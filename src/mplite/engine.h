@@ -118,6 +118,8 @@ class Engine {
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return exhaustive_; }
   // Nobody waits for what comes: bulk may be announced seldom (SO_RCVLOWAT). For the helper thread (implied in the handler).
   void set_patient(bool patient) MPLITE_SIGNAL_SAFE { patient_ = patient; }
+  // Whoever polls next waits for what comes: from a connection that is set aside, that poll reads up to `more` times again before it says that there is nothing. Ordinary context.
+  void set_close_looks(int more) { close_looks_ = more; }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
   MPLITE_ORDINARY bool refill();
   // Whether the pools hold enough for one more control packet to be acted upon (at most kSendsPerPacket sends).
@@ -334,7 +336,8 @@ class Engine {
   void handle(const NetEvent& event) MPLITE_SIGNAL_SAFE;
   void young_add(Connection& c) MPLITE_SIGNAL_SAFE;
   void young_remove(Connection& c) MPLITE_SIGNAL_SAFE;
-  void bury() MPLITE_SIGNAL_SAFE;
+  void bury() MPLITE_SIGNAL_SAFE { if (graves_ != nullptr && depth_ == 0) empty_graves(); }
+  void empty_graves() MPLITE_SIGNAL_SAFE;
 
   // engine_send.cpp
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
@@ -351,6 +354,8 @@ class Engine {
   }
   void flush(int peer) MPLITE_SIGNAL_SAFE;
   bool idle(const Peer& p) const MPLITE_SIGNAL_SAFE;
+  std::int64_t write_control(const Connection& c, const iovec* parts, int parts_count, std::uint32_t length) MPLITE_SIGNAL_SAFE;
+  int keep_control(int peer, const iovec* parts, int parts_count, std::uint64_t length, std::int64_t sent = -1) MPLITE_SIGNAL_SAFE;
   bool gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count);
   void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
   bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
@@ -374,10 +379,20 @@ class Engine {
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
   bool have_staging(Connection& c) MPLITE_SIGNAL_SAFE;
-  void put_staging_away(Connection& c) MPLITE_SIGNAL_SAFE;
+  void put_staging_away(Connection& c) MPLITE_SIGNAL_SAFE {
+    if (c.staging == nullptr || c.begin != c.end) return;
+    stagings_.give(c.staging);
+    c.staging = nullptr;
+    c.begin = c.end = 0;
+  }
   bool begin_frame(Connection& c, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
   void end_frame(Connection& c) MPLITE_SIGNAL_SAFE;
-  void settle() MPLITE_SIGNAL_SAFE;
+  void settle() MPLITE_SIGNAL_SAFE {
+    if (settling_->begin != settling_->end || settling_->in_frame) return settle_staged();
+    put_staging_away(*settling_);
+    settling_ = nullptr;
+  }
+  void settle_staged() MPLITE_SIGNAL_SAFE;
   void ready_add(Connection& c) MPLITE_SIGNAL_SAFE;
   void ready_remove(Connection& c) MPLITE_SIGNAL_SAFE;
 
@@ -427,7 +442,8 @@ class Engine {
   SendOp* gather_op_ = nullptr;  // has the buffer; until the kernel has taken all of it nothing more is gathered
   std::uint64_t budget_ = kNoBudget;
   std::uint64_t written_[2] = {};  // bytes, by writer()
-  unsigned tick_ = 0;   // calls of poll()
+  int close_looks_ = 0;  // see set_close_looks
+  unsigned tick_ = 0;   // calls of poll(), and the close looks
   unsigned looks_ = 0;  // calls of poll_all()
   std::int64_t silence_look_ns_ = 0;
   int signal_tid_ = 0, signal_number_ = 0;

@@ -88,20 +88,20 @@ void Engine::parse(Connection& c) {
       continue;
     }
     if (staged < kFrameHeaderBytes) return;
-    const auto header = decode_frame({c.staging->bytes + c.begin, staged});
-    if (!header) {
+    FrameHeader header;
+    if (!decode_frame({c.staging->bytes + c.begin, staged}, header)) {
       notes_.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
       lose(c.peer, EPROTO);
       return;
     }
-    if (header->kind == FrameKind::kControl) {
-      if (staged < kFrameHeaderBytes + header->length) return;
+    if (header.kind == FrameKind::kControl) {
+      if (staged < kFrameHeaderBytes + header.length) return;
       ready_add(c);
       return;
     }
-    const std::uint32_t head = static_cast<std::uint32_t>(kFrameHeaderBytes) + header->pad;
+    const std::uint32_t head = static_cast<std::uint32_t>(kFrameHeaderBytes) + header.pad;
     if (staged < head) return;
-    if (!begin_frame(c, *header)) return;
+    if (!begin_frame(c, header)) return;
     c.begin += head;
   }
 }
@@ -109,7 +109,7 @@ void Engine::parse(Connection& c) {
 // While nobody waits, the rest of a long frame may be announced by few signals. Never more than the frame still owes: for less than the mark no
 // signal and no event would come.
 void Engine::set_low_water(Connection& c, bool drained) {
-  if (c.state != ConnectionState::kUp || aside_ == &c) return;
+  if (c.state != ConnectionState::kUp) return;
   const std::uint64_t owed = c.in_frame ? c.owed : 0;
   std::uint64_t mark = static_cast<std::uint64_t>(c.low_water);
   if (drained && patient_ && owed >= kBulkBytes) mark = options_.low_water_bytes;
@@ -125,7 +125,8 @@ void Engine::apply_low_water(Connection& c, int bytes) {
 
 // What is small may be the envelope of what comes next.
 void Engine::choose_mark(Connection& c, std::uint64_t message_bytes) {
-  if (message_bytes < Connection::kAtOnceMinBytes) {
+  c.small = message_bytes < Connection::kAtOnceMinBytes;
+  if (c.small) {
     if (c.mark != 1 && ++c.small_ones == Connection::kMarkSmallOnes) c.mark = 1;
     return;
   }
@@ -144,17 +145,11 @@ bool Engine::have_staging(Connection& c) {
   return c.staging != nullptr;
 }
 
-void Engine::put_staging_away(Connection& c) {
-  if (c.staging == nullptr || c.begin != c.end) return;
-  stagings_.give(c.staging);
-  c.staging = nullptr;
-  c.begin = c.end = 0;
-}
-
 // Reads what there is, at most the budget. True when something came.
 bool Engine::pump(Connection& c) {
   bool any = false, drained = false;
   int tries = patient_ ? 0 : options_.frame_tries;
+  int close_looks = patient_ || aside_ != &c || !c.small ? 0 : close_looks_;
   ++depth_;
   parse(c);
   while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
@@ -203,6 +198,10 @@ bool Engine::pump(Connection& c) {
     if (n == -EAGAIN) {
       ++counters_.reads_empty;
       if (c.in_frame && tries-- > 0) continue;
+      if (close_looks-- > 0) {
+        ++tick_;
+        continue;
+      }
       drained = true;
       break;
     }
@@ -235,7 +234,7 @@ bool Engine::pump(Connection& c) {
     }
   }
   put_staging_away(c);
-  set_low_water(c, drained);
+  if (aside_ != &c) set_low_water(c, drained);
   --depth_;
   bury();
   return any;
@@ -285,7 +284,7 @@ void Engine::set_destination(Connection& c, const Destination& destination) {
   c.room = destination.buffer != nullptr || destination.pieces ? std::min<std::uint64_t>(destination.room, c.owed) : 0;
 }
 
-void Engine::settle() {
+void Engine::settle_staged() {
   Connection* c = settling_;
   settling_ = nullptr;
   ++depth_;

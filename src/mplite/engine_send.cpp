@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
 constexpr std::uint64_t kFlatBytes = 512;          // up to here a copy costs less than what the kernel does for a list of pieces
+constexpr int kControlPartsMax = 3;
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
 constexpr std::uint32_t kFrameGrowth = 4;
 
@@ -333,6 +334,22 @@ void Engine::fail_sends(int peer, int error) {
   }
 }
 
+// Header and packet in one write, straight from the caller's memory. As Net::write.
+std::int64_t Engine::write_control(const Connection& c, const iovec* parts, int parts_count, std::uint32_t length) {
+  const FrameHeader header = make_header(FrameKind::kControl, length, 0, 0, length);
+  ++counters_.writes;
+  if (length <= kFlatBytes) {
+    std::uint8_t flat[kFrameHeaderBytes + kFlatBytes];
+    flatten(flat, header, parts, parts_count);
+    const iovec all = {flat, kFrameHeaderBytes + length};
+    return net_.write(c.fd, &all, 1);
+  }
+  iovec all[1 + kControlPartsMax];
+  all[0] = {const_cast<FrameHeader*>(&header), sizeof header};
+  for (int i = 0; i < parts_count; ++i) all[1 + i] = parts[i];
+  return net_.write(c.fd, all, 1 + parts_count);
+}
+
 int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   if (const int rc = ensure_connection(peer); rc < 0) return rc;
   Peer& p = peers_[peer];
@@ -344,41 +361,33 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   const bool large = length > SendOp::kInlineBytes;
   if (async_ && (sends_.free_count() == 0 || (large && control_blocks_.free_count() == 0))) return -ENOBUFS;
 
-  FrameHeader header = make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
   if (gather_ && length <= kGatherPacketMax) {
+    const FrameHeader header = make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
     if (gather(peer, header, parts, parts_count)) return 0;
     flush_gathered();
     if (gather(peer, header, parts, parts_count)) return 0;
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
-  Connection* c = p.connection;
-  std::uint64_t sent = 0;
-  const bool straight = idle(p) && gathered_peer_ != peer && parts_count <= 3;
-  if (straight) {  // the common case: straight from the caller's memory, nothing is queued
-    iovec all[4];
-    std::uint8_t flat[kFlatBytes];
-    int all_count = 1;
-    if (kFrameHeaderBytes + length <= sizeof flat) {
-      all[0] = {flat, kFrameHeaderBytes + length};
-      flatten(flat, header, parts, parts_count);
-    } else {
-      all[0] = {&header, sizeof header};
-      for (int i = 0; i < parts_count; ++i) all[all_count++] = parts[i];
-    }
-    const std::int64_t n = net_.write(c->fd, all, all_count);
-    ++counters_.writes;
-    if (n < 0 && n != -EAGAIN) {
-      lose(peer, static_cast<int>(-n));
-      return static_cast<int>(n);
-    }
-    sent = n > 0 ? static_cast<std::uint64_t>(n) : 0;
-    count_written(sent);
-    if (sent == kFrameHeaderBytes + length) {
-      ++counters_.frames_out;
-      return 0;
-    }
-    ++counters_.writes_full;
+  if (!idle(p) || gathered_peer_ == peer || parts_count > kControlPartsMax) return keep_control(peer, parts, parts_count, length);
+  const std::int64_t n = write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length));
+  if (n < 0 && n != -EAGAIN) {
+    lose(peer, static_cast<int>(-n));
+    return static_cast<int>(n);
   }
+  const std::uint64_t sent = n > 0 ? static_cast<std::uint64_t>(n) : 0;
+  count_written(sent);
+  if (sent == kFrameHeaderBytes + length) {
+    ++counters_.frames_out;
+    return 0;
+  }
+  ++counters_.writes_full;
+  return keep_control(peer, parts, parts_count, length, static_cast<std::int64_t>(sent));
+}
+
+// Copies the packet and queues it. `sent`: of header and packet, what is out already; -1: it has its turn yet.
+int Engine::keep_control(int peer, const iovec* parts, int parts_count, std::uint64_t length, std::int64_t sent) {
+  Peer& p = peers_[peer];
+  const bool large = length > SendOp::kInlineBytes;
   // Without memory in ordinary context half a packet may be out, and then the connection is.
   SendOp* op = sends_.free_count() > 0 || (!async_ && sends_.reserve(64)) ? sends_.take() : nullptr;
   std::uint8_t* copy = nullptr;
@@ -406,13 +415,14 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   op->kind = FrameKind::kControl;
   op->released = true;
   enqueue(p, op);
-  if (straight) {
-    commit_next(p, *c);
-    c->out[c->out_first].sent = sent;
-    set_interest(*c, c->interest | kWritable);
-  } else {
+  if (sent < 0) {
     flush(peer);
+    return 0;
   }
+  Connection& c = *p.connection;
+  commit_next(p, c);
+  c.out[c.out_first].sent = static_cast<std::uint64_t>(sent);
+  set_interest(c, c.interest | kWritable);
   return 0;
 }
 

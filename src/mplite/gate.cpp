@@ -58,20 +58,13 @@ bool Gate::try_enter() {
   return true;
 }
 
-void Gate::open() {
-  for (;;) {
+void Gate::drain_and_open() {
+  do {
     while (pending_.load() != 0) {
       pending_.store(0);
       if (drain_ != nullptr) drain_(drain_arg_);
     }
-    // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
-    t_gate_depth = 0;
-    if (const int state = state_.exchange(0); state != 1) let_in(state);
-    if (pending_.load() == 0) return;
-    int open = 0;
-    if (!state_.compare_exchange_strong(open, 1)) return;  // the new holder drains
-    t_gate_depth = 1;
-  }
+  } while (!open());
 }
 
 void Gate::let_in(int state) {

@@ -31,8 +31,8 @@ class Gate {
   void leave() MPLITE_SIGNAL_SAFE {
     if (t_gate_depth > 1)
       --t_gate_depth;
-    else
-      open();
+    else if (pending_.load() != 0 || !open())
+      drain_and_open();
   }
 
   // Ordinary context, before a fork: takes the gate if it can be had in that time. False: not, or this thread is inside it (a handler of the application forks).
@@ -49,7 +49,18 @@ class Gate {
  private:
   static constexpr int kChild = 3;
   void enter_slow() MPLITE_SIGNAL_SAFE;
-  void open() MPLITE_SIGNAL_SAFE;
+  // False: a handler was turned away meanwhile, and the gate is this thread's again.
+  bool open() MPLITE_SIGNAL_SAFE {
+    // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
+    t_gate_depth = 0;
+    if (const int state = state_.exchange(0); state != 1) let_in(state);
+    if (pending_.load() == 0) return true;
+    int open = 0;
+    if (!state_.compare_exchange_strong(open, 1)) return true;  // the new holder drains
+    t_gate_depth = 1;
+    return false;
+  }
+  void drain_and_open() MPLITE_SIGNAL_SAFE;
   void let_in(int state) MPLITE_SIGNAL_SAFE;
   std::atomic<int> state_{0};    // 0 open, 1 held, 2 held and somebody sleeps on it, 3 closed for good
   std::atomic<int> pending_{0};  // a handler was turned away

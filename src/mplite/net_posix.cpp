@@ -38,7 +38,7 @@ ssize_t send_some(int fd, const iovec* iov, int iovs) {
 using Move = ssize_t (*)(int fd, const iovec* iov, int iovs);
 
 template <Move move>
-std::int64_t move_all(int fd, const iovec* iov, int iovs) {
+inline std::int64_t move_all(int fd, const iovec* iov, int iovs) {
   for (;;) {
     const ssize_t n = move(fd, iov, iovs);
     if (n >= 0) return n;
@@ -59,6 +59,7 @@ template <Move move>
 // every protocol, and a 32-bit sum of an iov is EINVAL.)
 template <Move move>
 std::int64_t move_some(int fd, const iovec* iov, int iovs) {
+  if (iovs == 1 && iov->iov_len <= PosixNet::kBytesPerCall) return move_all<move>(fd, iov, 1);
   if (iovs > kIovsMax) iovs = kIovsMax;
   std::size_t sum = 0;
   for (int i = 0; i < iovs; ++i) {

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -44,17 +43,15 @@ inline constexpr std::uint32_t kPayloadAlignment = 64;        // `pad` is less: 
 inline constexpr std::uint32_t kControlBytesMax = 17 * 1024;  // of one control packet: 16 KB of data and what goes before them
 inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
 
-// Bounds before anything else: what this returns is consistent in itself (kind known, lengths within limits, piece inside the whole).
-inline std::optional<FrameHeader> decode_frame(std::span<const std::uint8_t> bytes) {
-  if (bytes.size() < kFrameHeaderBytes) return std::nullopt;
-  FrameHeader h;
+// Bounds before anything else: what this takes is consistent in itself (kind known, lengths within limits, piece inside the whole). False: it is not.
+inline bool decode_frame(std::span<const std::uint8_t> bytes, FrameHeader& h) {
+  if (bytes.size() < kFrameHeaderBytes) return false;
   std::memcpy(&h, bytes.data(), sizeof h);
+  if (h.magic != kFrameMagic || h.version != kWireVersion || h.length > h.total || h.offset > h.total - h.length) return false;
+  if (h.kind == FrameKind::kControl) return h.length <= kControlBytesMax && h.length != 0 && h.offset == 0 && h.pad == 0;
   const auto kind = static_cast<std::uint8_t>(h.kind);
-  if (h.magic != kFrameMagic || h.version != kWireVersion || kind == 0 || kind >= kFrameKinds || h.pad >= kPayloadAlignment) return std::nullopt;
-  if (h.length > kFrameBytesMax || h.offset > h.total || h.length > h.total - h.offset) return std::nullopt;
-  if (h.kind == FrameKind::kControl && (h.length > kControlBytesMax || h.length == 0 || h.offset != 0 || h.pad != 0)) return std::nullopt;
-  if (h.length == 0 && h.total != 0) return std::nullopt;  // an empty piece of a non-empty whole would never end
-  return h;
+  if (kind == 0 || kind >= kFrameKinds || h.pad >= kPayloadAlignment || h.length > kFrameBytesMax) return false;
+  return h.length != 0 || h.total == 0;  // an empty piece of a non-empty whole would never end
 }
 
 // ---- handshake: four messages of fixed size, see handshake.h for the exchange ----

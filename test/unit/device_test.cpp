@@ -638,6 +638,47 @@ START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
 }
 END_TEST
 
+// A host that has one request for all that are complete asks for nothing else.
+START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
+  DeviceOptions o = usual();
+  o.credits_bytes = 32 * 1024;
+  auto w = make_world(2, o);
+  const std::vector<std::uint8_t> data = pattern(kEager + 1, 3);
+  const lite_envelope e = {5, 0, 1};
+  int sent = 0;
+  w->as(0);
+  for (const std::size_t bytes : {kShort + 1, kEager + 1}) ck_assert_int_eq(lite_isend(data.data(), bytes, 1, &e, 0, nullptr, nullptr), LITE_PENDING);
+  ck_assert_int_eq(lite_isend(data.data(), 1, 0, &e, 0, nullptr, nullptr), LITE_PENDING);  // to itself
+  while (sent < 1000 && lite_isend(data.data(), kShort - static_cast<std::size_t>(sent), 1, &e, 0, nullptr, nullptr) == LITE_OK) ++sent;
+  ck_assert_int_gt(sent, 10);
+  ck_assert_int_lt(sent, 1000);  // it ends with the credit
+  ck_assert_uint_eq(counters(*w, 0).short_msgs, static_cast<std::uint64_t>(sent));
+  ck_assert_uint_eq(device(*w, 0).requests_used(), 0);
+  w->settle();
+  w->as(1);
+  for (int i = 0; i < sent; ++i) {
+    std::vector<std::uint8_t> into(kShort);
+    lite_status status{};
+    lite_request* r = nullptr;
+    ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &e, nullptr, &status, &r), LITE_OK);
+    ck_assert_uint_eq(status.bytes, kShort - static_cast<std::size_t>(i));
+    ck_assert_int_eq(std::memcmp(into.data(), data.data(), status.bytes), 0);
+  }
+  w->settle();
+  w->as(0);
+  ck_assert_int_eq(lite_isend(data.data(), 1, 1, &e, 0, nullptr, nullptr), LITE_OK);  // the credit is back
+  w->settle();
+  w->as(1);
+  std::uint8_t last = 0;
+  lite_status status{};
+  lite_request* r = nullptr;
+  ck_assert_int_eq(lite_irecv(&last, 1, 0, &e, nullptr, &status, &r), LITE_OK);
+  ck_assert_uint_eq(last, data[0]);
+  w->settle();
+  check_clean(*w);
+}
+END_TEST
+
 // A posted receive matches while an older message of the same source still waits for a block: its data comes second on the channel all the same.
 // An eager message without a block holds up what is behind it in the stream. The fragment of an RTS need not: the sender has it still.
 START_TEST(handler_without_blocks_throws_fragments_away_and_goes_on) {
@@ -1921,7 +1962,7 @@ int main() {
                     matched_eager_message_goes_straight_into_the_users_buffer,
                     receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
                     handler_without_blocks_defers_and_keeps_channel_order,
-                    handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    send_without_a_request_is_done_with_the_call_or_not_begun, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     many_sends_in_a_row_see_the_credit_that_comes_back, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,

@@ -1557,6 +1557,45 @@ START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
 }
 END_TEST
 
+// Who waits has a small message sooner; a long one is not to be disturbed. The others have their look as often as without.
+START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
+  constexpr int kMore = 3;
+  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  r.connect(1, 0);
+  r.connect(2, 0);
+  Engine& e = r.engine(0);
+  const auto reads_of_a_poll = [&](bool waits) {
+    Hold hold(e.gate());
+    e.set_outstanding(true);
+    const std::uint64_t before = e.counters().reads;
+    if (waits) e.set_close_looks(kMore);
+    e.poll();
+    return e.counters().reads - before;
+  };
+  hear_small(r, 0, 1, 3);
+  ck_assert_uint_eq(reads_of_a_poll(true), 1);  // it is watched
+  e.set_signals(false);
+  hear_small(r, 0, 1, 6);
+  ck_assert(r.world.unwatched(0) == 1);
+  ck_assert_uint_eq(reads_of_a_poll(false), 1);
+  ck_assert_uint_eq(reads_of_a_poll(true), 1 + kMore);
+  ck_assert_uint_eq(reads_of_a_poll(false), 1);  // once only
+  const std::uint64_t looks = e.counters().waits;
+  for (int i = 0; i < 16; ++i) reads_of_a_poll(true);
+  ck_assert_uint_eq(e.counters().waits - looks, 1 + kMore);
+  say(r.engine(1), 0, bytes_of(40, 1));
+  r.world.skip(1'000'000);
+  ck_assert_uint_le(reads_of_a_poll(true), 2);  // what is there ends it
+  ck_assert(hear(r, 0, 1).size() == 40);
+  say(r.engine(1), 0, bytes_of(5000, 1));
+  r.world.skip(1'000'000);
+  reads_of_a_poll(true);
+  ck_assert(hear(r, 0, 1).size() == 5000);
+  ck_assert(r.world.unwatched(0) == 1);
+  ck_assert_uint_eq(reads_of_a_poll(true), 1);
+}
+END_TEST
+
 // Whose socket is full is told when it has room again, set aside or not.
 START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
   constexpr std::size_t kLong = 8'000'000;
@@ -1732,7 +1771,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
