@@ -31,6 +31,8 @@ using namespace mplite;
 constexpr std::int64_t kStillPollingNs = 10'000;
 constexpr int kSpares = 8;  // packets that the handler can keep until the host's next call
 
+constexpr int kEnvelopeMax = 64;  // bytes; a longer packet leaves before its data
+
 // A send on the channel that is waited for gets a copy when nothing has moved for so long: the receiver is busy with something else.
 constexpr std::int64_t kKeepAfterNs = 500'000;
 
@@ -99,7 +101,9 @@ struct Host : Process {
   std::uint64_t completed = 0, completed_seen = 0;
   std::int64_t received = 0;
   int awaiting = -1;  // the packet that was taken last is from this peer, and its data comes next
-  int held = -1;  // peer to whom an envelope has been sent whose data comes next
+  int held = -1;  // peer for whom an envelope is kept here until its data comes, with the next call: they leave together
+  int envelope_size = 0;
+  alignas(16) std::uint8_t envelope[kEnvelopeMax];
   bool away = false;
   bool want_arm = false;
   bool ending = false;
@@ -337,10 +341,12 @@ void give_back(Host& h, HostRequest* r, int* id) {
   keep_id(id, 0);
 }
 
+// The envelope that is kept, if any, leaves without its data.
 void let_go(Host& h) {
   if (h.held < 0) return;
-  MPID_ChannelRelease(h.held);
+  const int dest = h.held;
   h.held = -1;
+  check(MPID_SendControl(h.envelope, h.envelope_size, dest), dest);
 }
 
 // A started operation: nothing to wait for, or a request.
@@ -355,10 +361,18 @@ HostRequest* follow(Host& h, MPID_ChannelId channel_id, int* id) {
 
 HostRequest* start_send(Host& h, const void* buf, std::int64_t size, int dest, int* id) {
   MPID_ChannelId channel_id = 0;
-  const int rc = MPID_ISendChannel(buf, static_cast<std::size_t>(size), dest, &channel_id);
+  const auto bytes = static_cast<std::size_t>(size);
+  int rc = h.held == dest ? MPID_ISendBehind(h.envelope, h.envelope_size, buf, bytes, dest, &channel_id) : -EAGAIN;
+  if (rc != -EAGAIN) {
+    h.held = -1;
+  } else {  // in one system call even so
+    MPID_ChannelHold(dest);
+    let_go(h);
+    rc = MPID_ISendChannel(buf, bytes, dest, &channel_id);
+    MPID_ChannelRelease(dest);
+  }
   HostRequest* r = follow(h, channel_id, id);
   if (r != nullptr) r->kept_by = channel_id;
-  let_go(h);
   check(rc, dest);
   return r;
 }
@@ -568,11 +582,10 @@ void lite_host_send_control(const void* pkt, int size, int dest) {
   Host& h = call.host();
   if (dest == h.rank) return put_to_self(h, pkt, size);
   let_go(h);
-  if (h.options.data_behind(pkt) > 0) {
-    MPID_ChannelHold(dest);
-    h.held = dest;
-  }
-  check(MPID_SendControl(pkt, size, dest), dest);
+  if (h.options.data_behind(pkt) <= 0 || size > kEnvelopeMax) return check(MPID_SendControl(pkt, size, dest), dest);
+  std::memcpy(h.envelope, pkt, static_cast<std::size_t>(size));
+  h.envelope_size = size;
+  h.held = dest;
 }
 
 void lite_host_wait_for_news(void) {
