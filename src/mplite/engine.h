@@ -64,7 +64,7 @@ struct EngineOptions {
   KeyPair keys = {};                   // ours, for processes of other jobs
   StreamOptions stream = {};
   std::int64_t connect_timeout_ns = 0;
-  // Bulk is cut into frames of this payload, so that control packets interleave. What the kernel takes at once is before them in any case: up to four times as long while it takes all that it is offered.
+  // Bulk is cut into frames of this payload, so that control packets interleave. What the kernel takes at once is before them in any case: up to sixteen times as long while it takes all that it is offered.
   std::uint32_t frame_bytes = 256 * 1024;
   std::uint64_t send_copy_max = 64u << 20;        // bytes of copies of what the kernel did not take (keep_copy)
   std::uint32_t low_water_bytes = 256 * 1024;     // SO_RCVLOWAT during bulk receives, 0: never

@@ -11,10 +11,10 @@ namespace mplite {
 namespace {
 
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
-constexpr std::uint64_t kFlatBytes = 512;          // up to here a copy costs less than what the kernel does for a list of pieces
+constexpr std::uint64_t kFlatBytes = 1536;         // up to here a copy costs less than what the kernel does for a list of pieces
 constexpr int kControlPartsMax = 3;
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
-constexpr std::uint32_t kFrameGrowth = 4;
+constexpr std::uint32_t kFrameGrowth = 16;
 
 FrameHeader make_header(FrameKind kind, std::uint32_t length, std::uint64_t id, std::uint64_t offset, std::uint64_t total) {
   return FrameHeader{kFrameMagic, 0, kWireVersion, kind, length, id, offset, total};

@@ -278,7 +278,7 @@ const Row kTable[] = {
        std::snprintf(text, size, "%d:%d", k.keepalive_idle_s, k.keepalive_interval_s);
      }},
     {{"LITE_FRAME", "size", "256K", "4K to 64M bytes (K, M: powers of 1024)",
-      "Bulk data is cut into frames of this size, so that other messages get in between; up to four times as long while the kernel takes all at once."},
+      "Bulk data is cut into frames of this size, so that other messages get in between; up to sixteen times as long while the kernel takes all at once."},
      MPLITE_PARSE {
        std::uint64_t bytes = 0;
        if (!parse_size(text, 4 * kKilo, 64 * kMega, bytes)) return false;

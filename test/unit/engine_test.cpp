@@ -1301,7 +1301,8 @@ END_TEST
 // What the kernel takes at once is in front of whatever comes next anyway; what it does not is cut as short as the option says.
 START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
   constexpr std::uint32_t kFrame = 1000;
-  constexpr std::size_t kLong = 12'000;
+  constexpr std::uint32_t kLongest = 16 * kFrame;
+  constexpr std::size_t kLong = 3 * kLongest;
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_bytes = kFrame; });
   r.connect(0, 1);
   r.turn(2);
@@ -1336,14 +1337,16 @@ START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
   ck_assert(frames_of(kFrame - 100) == Cut{kFrame - 100});  // shorter than a frame: tells nothing
   ck_assert(frames_of(3 * kFrame) == Cut(3, kFrame));
   ck_assert(frames_of(3 * kFrame) == (Cut{2 * kFrame, kFrame}));
-  ck_assert(frames_of(kLong) == Cut(3, 4 * kFrame));
-  ck_assert(frames_of(kLong) == Cut(3, 4 * kFrame));  // no further
+  ck_assert(frames_of(kLong) == (Cut{4 * kFrame, 4 * kFrame, 4 * kFrame, 4 * kFrame, 8 * kFrame, 8 * kFrame, kLongest}));  // no more than the longest are fixed at a time
+  ck_assert(frames_of(kLong) == Cut(3, kLongest));
+  ck_assert(frames_of(kLong) == Cut(3, kLongest));  // no further
   int writes = 0;
   r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 && writes++ == 0 ? std::min<std::uint64_t>(could, 500) : could; };
-  Cut cut(9, kFrame);
-  cut[0] = 4 * kFrame;  // its header is out when the kernel says no, and no other is fixed behind it
+  Cut cut{kLongest};  // its header is out when the kernel says no, and no other is fixed behind it
+  cut.insert(cut.end(), 7, kFrame);  // short again, what fits beside it,
+  cut.insert(cut.end(), 8, 2 * kFrame);  // and grown once by what was taken whole
+  cut.insert(cut.end(), {4 * kFrame, 4 * kFrame, kFrame});
   ck_assert(frames_of(kLong) == cut);
-  ck_assert(frames_of(3 * kFrame) == (Cut{2 * kFrame, kFrame}));  // short again, and grown once by what was taken whole behind that
   ck_assert(frames_of(3 * kFrame) == Cut{3 * kFrame});
 }
 END_TEST
