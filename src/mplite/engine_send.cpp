@@ -11,7 +11,7 @@ namespace mplite {
 namespace {
 
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
-constexpr std::uint64_t kFlatBytes = 1536;         // up to here a copy costs less than what the kernel does for a list of pieces
+constexpr std::uint64_t kFlatBytes = 2560;         // up to here a copy costs less than what the kernel does for a list of pieces
 constexpr int kControlPartsMax = 3;
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
 constexpr std::uint32_t kFrameGrowth = 16;
