@@ -79,7 +79,7 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
     return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
   if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
   Device& device = *device_current;
-  if (request == nullptr && !device.may_leave_at_once(bytes, peer)) return LITE_PENDING;
+  if (request == nullptr && ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer))) return LITE_PENDING;
   const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, mplite::channel_counters().gathered_late) && device.may_gather();
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);

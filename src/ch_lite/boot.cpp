@@ -30,7 +30,7 @@ using namespace mplite;
 
 constexpr std::int64_t kJustNow = -1;
 constexpr int kCloseLooks = 3;  // the way from one poll to the next is half of what a read that finds nothing costs
-constexpr std::uint32_t kPollsPerClock = 4;  // reading the clock is a tenth of a poll that finds nothing
+constexpr std::uint32_t kPollsPerClock = 4;  // reading the clock is a tenth of a read that finds nothing
 
 // One per process, from lite_init_local to lite_finalize_close.
 struct Boot : Process {

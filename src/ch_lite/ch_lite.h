@@ -100,7 +100,7 @@ enum { LITE_SEND_SYNC = 1 /* complete only when matched (MPI_Ssend) */ };
 
 /* Sends `bytes` from `buffer`. LITE_OK: complete, the buffer may be reused, *request untouched. LITE_PENDING: *request is set;
  * the buffer must stay. `cookie` comes back by lite_request_cookie. Never blocks.
- * With `request` null (not for LITE_SEND_SYNC): only what is complete with the call. LITE_PENDING then says that nothing was done; call again with a request. */
+ * With `request` null, here and in lite_isendv: only what is complete with the call. LITE_PENDING then says that nothing was sent; call again with a request. */
 int lite_isend(const void *buffer, size_t bytes, int peer, const lite_envelope *envelope, unsigned flags, void *cookie,
                lite_request **request);
 

@@ -1,7 +1,7 @@
 /* The channel interface: the only way from the protocols (and from MPICH-1's ch2, later) to the engine.
  * Implemented by channel.cpp on mplite/engine.h; used by device.cpp and the protocol files. Plain C, usable without ch4.
  *
- * Names are MPICH's (thesis, appendix; MPICH-1 mpid/ch2). Every function enters the progress gate by itself; a caller that already holds
+ * Names are MPICH's (thesis, appendix; MPICH-1 mpid/ch2). Every function but MPID_ControlMsgMore and MPID_ViewAnyControl enters the progress gate by itself; a caller that already holds
  * it (the device) may call them as they are: the gate is re-entrant. Guarantees, each with its own test (test/unit/channel_test.cpp):
  *   - control packets are FIFO per pair of processes; channel messages are FIFO per source, in the order in which they were sent, which
  *     is the order of their envelopes; transfers are matched by id and are in no order with either;

@@ -31,7 +31,7 @@ using namespace mplite;
 constexpr std::int64_t kStillPollingNs = 10'000;
 constexpr int kSpares = 8;  // packets that the handler can keep until the host's next call
 
-constexpr int kEnvelopeMax = 64;  // bytes; a longer packet leaves before its data
+constexpr int kEnvelopeMax = Engine::kBehindPacketMax;  // bytes; a longer packet leaves before its data
 
 // A send on the channel that is waited for gets a copy when nothing has moved for so long: the receiver is busy with something else.
 constexpr std::int64_t kKeepAfterNs = 500'000;

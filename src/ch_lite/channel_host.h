@@ -34,7 +34,7 @@ void lite_host_end(void);
 /* ---- control packets ---- */
 int lite_host_control_avail(void);
 void lite_host_recv_control(void *pkt, int size, int *from);
-/* The packet is copied where the kernel does not take it. When data follows it, both leave in one system call. */
+/* The packet is copied where the kernel does not take it. When data follows it, the next call is lite_host_send or lite_host_isend of that: both leave in one system call (a packet of up to 64 bytes). */
 void lite_host_send_control(const void *pkt, int size, int dest);
 /* Returns when something has come: a packet can be taken, or an operation is complete that was not at the last lite_host_look or lite_host_test. */
 void lite_host_wait_for_news(void);

@@ -184,7 +184,7 @@ class Device {
   // ---- ordinary context; results are LITE_* ----
   // Whether a message is done with the call that starts it, when there is credit for it. The gate need not be held.
   bool may_leave_at_once(std::uint64_t bytes, int peer) const { return is_short(bytes, cutoffs_) && peer != options_.rank; }
-  // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was done.
+  // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was sent.
   int isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int irecv(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);
   int cancel_receive(Request* request);

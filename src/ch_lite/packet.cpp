@@ -2,7 +2,6 @@
 // Called by Device::dispatch, perhaps in the handler.
 #include "packet.h"
 
-
 namespace ch_lite {
 namespace {
 

@@ -118,7 +118,8 @@ class Engine {
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return exhaustive_; }
   // Nobody waits for what comes: bulk may be announced seldom (SO_RCVLOWAT). For the helper thread (implied in the handler).
   void set_patient(bool patient) MPLITE_SIGNAL_SAFE { patient_ = patient; }
-  // Whoever polls next waits for what comes: from a connection that is set aside, that poll reads up to `more` times again before it says that there is nothing. Ordinary context.
+  // Whoever polls next waits for what comes: from a connection that is set aside, that poll reads up to `more` times again before it says that there is nothing. Of connections
+  // whose last message was a small one: a longer one is acknowledged on the sender's core if nobody is in recv when it comes. Ordinary context, gate held or not: who polls there is one thread at a time.
   void set_close_looks(int more) { close_looks_ = more; }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
   MPLITE_ORDINARY bool refill();
@@ -250,7 +251,7 @@ class Engine {
   static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
   static constexpr int kDepartedError = ESHUTDOWN;   // for what was still open with a process that ended in order
   static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
-  static constexpr int kAllStride = 16;           // polls of the preferred socket per look at all
+  static constexpr int kAllStride = 16;           // reads of the preferred socket by polls, per look at all
 
   struct Queue {
     SendOp* head = nullptr;

@@ -149,7 +149,7 @@ bool Engine::have_staging(Connection& c) {
 bool Engine::pump(Connection& c) {
   bool any = false, drained = false;
   int tries = patient_ ? 0 : options_.frame_tries;
-  int close_looks = patient_ || aside_ != &c || !c.small ? 0 : close_looks_;
+  int close_looks = patient_ || aside_ != &c ? 0 : close_looks_;
   ++depth_;
   parse(c);
   while (c.state == ConnectionState::kUp && !c.parked && !c.in_ready_list) {
@@ -198,7 +198,7 @@ bool Engine::pump(Connection& c) {
     if (n == -EAGAIN) {
       ++counters_.reads_empty;
       if (c.in_frame && tries-- > 0) continue;
-      if (close_looks-- > 0) {
+      if (!any && c.small && close_looks-- > 0) {
         ++tick_;
         continue;
       }

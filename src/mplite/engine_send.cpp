@@ -197,7 +197,7 @@ bool Engine::has_enough(const Connection& c) const {
   if (c.frame_bytes <= options_.frame_bytes) return false;
   std::uint64_t fixed = 0;
   for (int i = 0; i < c.out_count; ++i) fixed += c.out[(c.out_first + i) % Connection::kOutFrames].header.length;
-  return fixed >= kFrameGrowth * std::uint64_t{options_.frame_bytes};
+  return fixed != 0 && fixed + c.frame_bytes > kFrameGrowth * std::uint64_t{options_.frame_bytes};
 }
 
 // Of what is offered, what goes in the first write (EngineOptions::split_min).
@@ -211,7 +211,7 @@ void Engine::note_taken(Connection& c, bool whole, std::uint64_t offered) {
     ++counters_.writes_full;
     c.frame_bytes = options_.frame_bytes;
   } else if (offered >= c.frame_bytes && c.frame_bytes < kFrameGrowth * options_.frame_bytes) {
-    c.frame_bytes = std::min(2 * c.frame_bytes, kFrameGrowth * options_.frame_bytes);
+    c.frame_bytes = std::min({2 * c.frame_bytes, kFrameGrowth * options_.frame_bytes, kFrameBytesMax});
   }
 }
 
@@ -334,8 +334,8 @@ void Engine::fail_sends(int peer, int error) {
   }
 }
 
-// Header and packet in one write, straight from the caller's memory. As Net::write.
-std::int64_t Engine::write_control(const Connection& c, const iovec* parts, int parts_count, std::uint32_t length) {
+// Header and packet in one write, straight from the caller's memory. As Net::write. In a frame of its own, so that the copy is not on the stack under flush(): the handler's may be small.
+[[gnu::noinline]] std::int64_t Engine::write_control(const Connection& c, const iovec* parts, int parts_count, std::uint32_t length) {
   const FrameHeader header = make_header(FrameKind::kControl, length, 0, 0, length);
   ++counters_.writes;
   if (length <= kFlatBytes) {

@@ -14,7 +14,7 @@ namespace {
 
 double g_seconds = 3;
 constexpr char kPaint = 0x5a;
-// docs/coexistence.md: 8.8 KB measured, the kernel's frame with all vector registers included (2.6 KB with AVX-512). What Controller::kHandlerStackBytes wants of an
+// docs/coexistence.md: at most 9.8 KB measured, the kernel's frame with all vector registers included (2.6 KB with AVX-512). What Controller::kHandlerStackBytes wants of an
 // alternate stack is more than this.
 #ifdef __SANITIZE_ADDRESS__
 constexpr int kStackBytesMax = 24 * 1024;  // with the red zones around every array

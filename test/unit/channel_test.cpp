@@ -131,6 +131,7 @@ START_TEST(control_packet_is_looked_at_where_it_was_read) {
     Bytes spare(MPID_CONTROL_BYTES_MAX, 0xee);
     const void* packet = nullptr;
     int from = -1;
+    Hold hold(channel_gate());
     const int size = MPID_ViewAnyControl(&packet, spare.data(), &from);
     ck_assert(packet != spare.data() && from > 0 && seen[from] < 3);
     ck_assert_int_eq(size, sizes[seen[from]++]);
@@ -505,6 +506,7 @@ START_TEST(waiting_for_the_channel_keeps_control_packets_in_order) {
       Bytes spare(MPID_CONTROL_BYTES_MAX);
       const void* packet = nullptr;
       ck_assert(r.until([] { return MPID_ControlMsgAvail() != 0; }));
+      Hold hold(channel_gate());
       ck_assert_int_eq(MPID_ViewAnyControl(&packet, spare.data(), &from), sizeof value);
       std::memcpy(&value, packet, sizeof value);
     }

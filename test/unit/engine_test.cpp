@@ -1160,10 +1160,11 @@ START_TEST(small_control_packet_is_written_in_one_piece) {
   r.connect(0, 1);
   r.turn(2);
   std::vector<std::uint8_t> head = bytes_of(40, 1), data = bytes_of(3000, 2);
-  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{100}, data.size()}) {
+  constexpr std::size_t kOnePiece = 2560;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kOnePiece - head.size(), kOnePiece - head.size() + 1, data.size()}) {
     const iovec parts[] = {{head.data(), head.size()}, {data.data(), length}};
     ck_assert_int_eq(r.engine(0).send_control(1, parts, 2), 0);
-    ck_assert_int_eq(r.world.pieces_written, length < 1000 ? 1 : 3);
+    ck_assert_int_eq(r.world.pieces_written, head.size() + length <= kOnePiece ? 1 : 3);
     r.turn(2);
     ck_assert(r.engine(1).control_ready());
     std::vector<std::uint8_t> wanted = head, packet(4000);
@@ -1596,6 +1597,18 @@ START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
   ck_assert(hear(r, 0, 1).size() == 5000);
   ck_assert(r.world.unwatched(0) == 1);
   ck_assert_uint_eq(reads_of_a_poll(true), 1);
+  // Behind a small one, in the poll that finds it beginning.
+  hear_small(r, 0, 1, 6);
+  Taker taker(e, FrameKind::kTransfer, 300'000);
+  const auto data = bytes_of(300'000, 2);
+  r.world.write_limit = [](int host, std::uint64_t could) -> std::uint64_t { return host == 1 ? std::min<std::uint64_t>(could, 10'000) : could; };
+  SendOp* op = nullptr;
+  r.engine(1).send(0, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  r.world.skip(1'000'000);
+  ck_assert_uint_le(reads_of_a_poll(true), 2);
+  r.world.write_limit = nullptr;
+  ck_assert(r.until([&] { return taker.ended == 1 && op->done; }));
+  r.engine(1).release(op);
 }
 END_TEST
 
