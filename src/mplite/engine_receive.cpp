@@ -198,7 +198,7 @@ bool Engine::pump(Connection& c) {
     if (n == -EAGAIN) {
       ++counters_.reads_empty;
       if (c.in_frame && tries-- > 0) continue;
-      if (!any && c.small && close_looks-- > 0) {
+      if (c.small && close_looks-- > 0) {
         ++tick_;
         continue;
       }
