@@ -649,6 +649,7 @@ START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
   w->as(0);
   for (const std::size_t bytes : {kShort + 1, kEager + 1}) ck_assert_int_eq(lite_isend(data.data(), bytes, 1, &e, 0, nullptr, nullptr), LITE_PENDING);
   ck_assert_int_eq(lite_isend(data.data(), 1, 0, &e, 0, nullptr, nullptr), LITE_PENDING);  // to itself
+  ck_assert_int_eq(lite_isend(data.data(), 1, 1, &e, LITE_SEND_SYNC, nullptr, nullptr), LITE_PENDING);
   while (sent < 1000 && lite_isend(data.data(), kShort - static_cast<std::size_t>(sent), 1, &e, 0, nullptr, nullptr) == LITE_OK) ++sent;
   ck_assert_int_gt(sent, 10);
   ck_assert_int_lt(sent, 1000);  // it ends with the credit
@@ -676,6 +677,20 @@ START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
   ck_assert_uint_eq(last, data[0]);
   w->settle();
   check_clean(*w);
+}
+END_TEST
+
+// The loss that a send finds takes no credit along.
+START_TEST(send_that_fails_gives_its_credit_back) {
+  auto w = make_world(2, usual());
+  w->as(0);
+  const std::uint64_t before = device(*w, 0).peer(1).credits[ch_lite::kPointToPoint].left();
+  w->ranks[0]->error[1] = ECONNRESET;
+  const lite_envelope e = {5, 0, 1};
+  const char data[100] = {};
+  lite_request* r = nullptr;
+  ck_assert_int_eq(lite_isend(data, sizeof data, 1, &e, 0, nullptr, &r), LITE_ERR_PEER_LOST);
+  ck_assert_uint_eq(device(*w, 0).peer(1).credits[ch_lite::kPointToPoint].left(), before);
 }
 END_TEST
 
@@ -1962,7 +1977,7 @@ int main() {
                     matched_eager_message_goes_straight_into_the_users_buffer,
                     receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
                     handler_without_blocks_defers_and_keeps_channel_order,
-                    send_without_a_request_is_done_with_the_call_or_not_begun, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    send_without_a_request_is_done_with_the_call_or_not_begun, send_that_fails_gives_its_credit_back, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     many_sends_in_a_row_see_the_credit_that_comes_back, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
