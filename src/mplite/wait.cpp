@@ -13,6 +13,10 @@ constexpr std::int64_t kMicro = 1000;
 // out the turns of the n-1 others, so the limit grows with n.
 constexpr std::int64_t kSleepAfterNs = 200 * kMicro;
 
+// Nobody loses by a rank that polls longer on a core of its own, and what ends a sleep has to wake a halted processor first: 40 us, 3 % of 256 KB at 1 Gb/s
+// (scripts/compare --rate 1gbit --patterns pingpong).
+constexpr std::int64_t kSleepAfterAloneNs = 2000 * kMicro;
+
 // With a core for every rank nobody wants this core, and a yield is a system call for nothing (8-byte ping-pong between two pinned ranks: test/lab/latency.sh prints the
 // ratio to raw TCP); but a neighbour that we do not know of may want it, so only for a moment.
 constexpr std::int64_t kPollOnlyNs = 20 * kMicro;
@@ -34,7 +38,8 @@ WaitPolicy choose_wait_policy(int cores, int ranks, std::int64_t spin_ns, bool s
   const std::int64_t per_core = (static_cast<std::int64_t>(ranks) + cores - 1) / cores;
   WaitPolicy policy;
   policy.yield_after_ns = ranks <= cores ? kPollOnlyNs : 0;
-  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : (shared_memory ? kSleepAfterSharedNs : kSleepAfterNs) * per_core;
+  const std::int64_t sleep_after_ns = shared_memory ? kSleepAfterSharedNs : per_core == 1 ? kSleepAfterAloneNs : kSleepAfterNs;
+  policy.sleep_after_ns = spin_ns == kSpinForever ? -1 : spin_ns >= 0 ? spin_ns : sleep_after_ns * per_core;
   policy.sleep_max_ns = shared_memory ? kSleepMaxSharedNs : kSleepMaxNs;
   policy.sleep_share = shared_memory ? kSleepShareShared : kSleepShare;
   return policy;

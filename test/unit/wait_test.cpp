@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::int64_t kUs = 1000;
 
-START_TEST(time_before_sleep_grows_with_the_ranks_per_core) {
+START_TEST(time_before_sleep_is_long_alone_and_grows_with_the_ranks_per_core) {
   const struct {
     int cores, ranks;
     std::int64_t sleep_after_us;
-  } table[] = {{2, 1, 200}, {2, 2, 200}, {2, 3, 400}, {2, 4, 400}, {2, 8, 800}, {64, 64, 200}, {64, 65, 400}, {1, 1000, 200'000}, {0, 0, 200}};
+  } table[] = {{2, 1, 2000}, {2, 2, 2000}, {2, 3, 400}, {2, 4, 400}, {2, 8, 800}, {64, 64, 2000}, {64, 65, 400}, {1, 1000, 200'000}, {0, 0, 2000}};
   for (const auto& row : table) ck_assert_int_eq(choose_wait_policy(row.cores, row.ranks, kSpinAuto, false).sleep_after_ns, row.sleep_after_us * kUs);
 }
 END_TEST
@@ -44,12 +44,14 @@ END_TEST
 
 START_TEST(sleep_begins_at_the_limit_and_grows_to_the_maximum) {
   const WaitPolicy policy = choose_wait_policy(2, 2, kSpinAuto, false);
-  ck_assert_int_eq(decide(policy, 200 * kUs - 1).kind, WaitStep::kYield);
-  WaitStep step = decide(policy, 200 * kUs);
-  ck_assert_int_eq(step.kind, WaitStep::kSleep);
-  ck_assert_int_eq(step.timeout_ns, 50 * kUs);
+  ck_assert_int_eq(decide(policy, 2000 * kUs - 1).kind, WaitStep::kYield);
+  ck_assert_int_eq(decide(policy, 2000 * kUs).kind, WaitStep::kSleep);
+  ck_assert_int_eq(decide(policy, 2000 * kUs).timeout_ns, 250 * kUs);
   ck_assert_int_eq(decide(policy, 8000 * kUs).timeout_ns, 1000 * kUs);
   ck_assert_int_eq(decide(policy, INT64_MAX).timeout_ns, 100'000 * kUs);
+  const WaitStep first = decide(choose_wait_policy(2, 4, kSpinAuto, false), 400 * kUs);
+  ck_assert_int_eq(first.kind, WaitStep::kSleep);
+  ck_assert_int_eq(first.timeout_ns, 50 * kUs);
 }
 END_TEST
 
@@ -93,7 +95,7 @@ END_TEST
 }  // namespace
 
 int main() {
-  return run_tests("wait", {time_before_sleep_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
+  return run_tests("wait", {time_before_sleep_is_long_alone_and_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
                             core_is_given_away_from_the_first_poll_when_ranks_share_it, core_of_its_own_is_polled_on_for_a_moment,
                             sleep_begins_at_the_limit_and_grows_to_the_maximum, sleeps_beside_shared_memory_begin_late_and_stay_in_proportion, knob_decides_beside_shared_memory_too, spin_forever_never_sleeps,
                             spin_zero_sleeps_at_once_even_with_spare_cores});
