@@ -148,7 +148,7 @@ void Device::handle_am(const Packet& packet, int from) {
     CHLITE_CHECK(m->block.data != nullptr);  // headroom()
     auto* bytes = static_cast<std::uint8_t*>(m->block.data);
     if (packet.header_bytes != 0) std::memcpy(bytes, packet.payload, packet.header_bytes);
-    if (is_short && packet.bytes != 0) std::memcpy(bytes + head, packet.payload + packet.header_bytes, packet.bytes);
+    if (is_short && packet.bytes != 0) mplite::copy_bytes(bytes + head, packet.payload + packet.header_bytes, packet.bytes);
   }
   am_append(m);
   if (state == MessageState::kDeferred) arrive_by_channel(m);

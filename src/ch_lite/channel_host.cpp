@@ -404,7 +404,7 @@ void send_to_self(Host& h, const void* buf, std::int64_t size) {
   auto* data = static_cast<SelfData*>(std::malloc(sizeof(SelfData) + static_cast<std::size_t>(size)));
   if (data == nullptr) fatal("rank %d is out of memory for a message to itself", h.rank);
   data->size = size;
-  std::memcpy(data->bytes(), buf, static_cast<std::size_t>(size));
+  mplite::copy_bytes(data->bytes(), buf, static_cast<std::size_t>(size));
   h.self_data.put(data);
   ++h.engine->counters().self_msgs;
   h.engine->counters().self_bytes += static_cast<std::uint64_t>(size);
@@ -617,7 +617,7 @@ void lite_host_recv(void* buf, int64_t maxsize, int from) {
   Host& h = call.host();
   if (from == h.rank) {
     SelfData* data = h.self_data.take();
-    std::memcpy(buf, data->bytes(), static_cast<std::size_t>(std::min(maxsize, data->size)));
+    mplite::copy_bytes(buf, data->bytes(), static_cast<std::size_t>(std::min(maxsize, data->size)));
     std::free(data);
     return;
   }
@@ -625,7 +625,7 @@ void lite_host_recv(void* buf, int64_t maxsize, int from) {
     wait_until(h, from, [&] { return kept->receive->done; });
     int id[4];
     give_back(h, kept->receive, id);
-    std::memcpy(buf, kept->data, static_cast<std::size_t>(std::min(maxsize, kept->data_bytes)));
+    mplite::copy_bytes(buf, kept->data, static_cast<std::size_t>(std::min(maxsize, kept->data_bytes)));
     h.kept_bytes -= static_cast<std::uint64_t>(kept->data_bytes);
     h.delivered = nullptr;
     return free_kept(kept);

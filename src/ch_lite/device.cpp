@@ -210,7 +210,13 @@ void Device::release_credit(int peer, Lane lane, std::uint64_t charge) {
 // ---- requests ----
 
 Request* Device::reserve_request() {
-  if (requests_.free_count() == 0 && !requests_.reserve(1)) return nullptr;
+  if (Request* r = returned_head_; r != nullptr) {  // the one given back last: its lines are in the cache
+    returned_head_ = r->queue_next;
+    --returned_;
+    requests_.give(r);
+  } else if (requests_.free_count() == 0 && !requests_.reserve(1)) {
+    return nullptr;
+  }
   return requests_.take();
 }
 
@@ -268,12 +274,6 @@ void Device::complete(Request* r, int error) {
 }
 
 void Device::hand_over() {
-  while (returned_head_ != nullptr) {
-    Request* r = returned_head_;
-    returned_head_ = r->queue_next;
-    --returned_;
-    requests_.give(r);
-  }
   if (completed_head_ == nullptr) return;
   (handed_head_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
   handed_tail_ = completed_tail_;

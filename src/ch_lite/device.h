@@ -199,7 +199,7 @@ class Device {
   int get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer, std::uint64_t bytes, void* cookie, Request** request);
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
-  // Who takes completions needs no gate for each: hand_over(), gate held, gives it all there are, and takes back what it has freed. One thread at a time (the host's lock).
+  // Who takes completions needs no gate for each: hand_over(), gate held, gives it all there are; what it has freed is what reserve_request() takes first. One thread at a time (the host's lock).
   void hand_over();
   Request* next_completion();
   void free_request(Request* request);

@@ -77,11 +77,19 @@ void Matcher::post(PostedNode* receive) {
   receive->match_sequence = ++sequence_;
   receive->match_queued = true;
   append(receive);
+  latest_ = receive;
   ++posted_count_;
   ++posted_in_class_[cls];
 }
 
 PostedNode* Matcher::match_posted(const MatchKey& envelope) {
+  if (posted_count_ == 1 && latest_ != nullptr) {  // who waits for one message: no hash, no tables
+    PostedNode* const only = latest_;
+    ++looked_at_;
+    if (!same(only->key, envelope, only->match_class)) return nullptr;
+    withdraw(only);
+    return only;
+  }
   PostedNode* earliest = nullptr;
   for (int cls = 0; cls < kMatchClasses; ++cls) {
     if (posted_in_class_[cls] == 0) continue;
@@ -104,6 +112,7 @@ void Matcher::withdraw(PostedNode* node) {
   (node->match_prev != nullptr ? node->match_prev->match_next : bin.head) = node->match_next;
   (node->match_next != nullptr ? node->match_next->match_prev : bin.tail) = node->match_prev;
   node->match_queued = false;
+  if (latest_ == node) latest_ = nullptr;
   --posted_count_;
   --posted_in_class_[node->match_class];
 }

@@ -98,6 +98,7 @@ class Matcher {
   UnexpectedBin* unexpected_ = nullptr;  // the same
   std::uint32_t posted_bins_ = 0;        // powers of two
   std::uint32_t unexpected_bins_ = 0;
+  PostedNode* latest_ = nullptr;         // the receive posted last, if it still is
   std::uint32_t posted_count_ = 0;
   std::uint32_t posted_in_class_[kMatchClasses] = {};
   std::uint32_t unexpected_count_ = 0;

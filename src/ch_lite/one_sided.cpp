@@ -184,7 +184,7 @@ void Device::handle_get_data(const Packet& packet, int from) {
   if (r == nullptr) return;
   if (r->kind != RequestKind::kGet || r->state != RequestState::kAwaitingAnswer || packet.bytes != r->bytes)
     return protocol_error(from, "data that do not fit the get");
-  std::memcpy(r->memory.buffer, packet.payload, packet.bytes);
+  mplite::copy_bytes(r->memory.buffer, packet.payload, packet.bytes);
   complete(r, LITE_OK);
 }
 
@@ -266,7 +266,7 @@ void Device::free_access(Access* a) {
 void Device::handle_put(const Packet& packet, int from) {
   Region* region = accessible(packet, from);
   if (region == nullptr) return;
-  std::memcpy(region->base + packet.offset, packet.payload, packet.bytes);
+  mplite::copy_bytes(region->base + packet.offset, packet.payload, packet.bytes);
   ++peers_[from].puts_done;
   attend(peers_[from], kAttentionAnswers);
 }

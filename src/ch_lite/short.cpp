@@ -97,7 +97,7 @@ void Device::handle_short(const Packet& packet, int from) {
   if (packet.bytes != 0) {
     m->block = obtain_block(packet.bytes);
     CHLITE_CHECK(m->block.data != nullptr);  // headroom()
-    std::memcpy(m->block.data, packet.payload, packet.bytes);
+    mplite::copy_bytes(m->block.data, packet.payload, packet.bytes);
   }
   count_unexpected(peers_[from], packet.bytes);
   matcher_.add_unexpected(m);

@@ -69,7 +69,7 @@ void Engine::place_staged(Connection& c, std::uint64_t bytes) {
   if (c.pieces) {
     c.pieces.scatter(from, kept);
   } else if (kept > 0) {
-    std::memcpy(c.destination, from, kept);
+    copy_bytes(c.destination, from, kept);
     c.destination += kept;
   }
   c.room -= kept;

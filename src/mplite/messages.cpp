@@ -149,7 +149,7 @@ int Messages::send(const void* buffer, std::uint64_t bytes, int destination, std
         requests_.give(r);
         return -ENOMEM;
       }
-      if (bytes > 0) std::memcpy(m->data, buffer, static_cast<std::size_t>(bytes));
+      if (bytes > 0) copy_bytes(m->data, buffer, static_cast<std::size_t>(bytes));
       m->staged = bytes;
       m->complete = true;
     }
@@ -353,7 +353,7 @@ void Messages::discard(ArrivedMessage* m) {
 // Copies what is there and was not given yet.
 void Messages::hand_over(ArrivedMessage* m, MessageRequest* r) {
   const std::uint64_t upto = std::min(m->staged, r->room);
-  if (upto > m->copied) std::memcpy(r->buffer + m->copied, m->data + m->copied, static_cast<std::size_t>(upto - m->copied));
+  if (upto > m->copied) copy_bytes(r->buffer + m->copied, m->data + m->copied, static_cast<std::size_t>(upto - m->copied));
   m->copied = m->staged;
 }
 

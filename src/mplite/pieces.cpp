@@ -1,9 +1,14 @@
 // Memory in pieces: listing it for a system call, and copying into and out of it.
 #include "pieces.h"
 
-#include <cstring>
-
 namespace mplite {
+
+void copy_in_steps(void* to, const void* from, std::size_t bytes) {
+  auto* there = static_cast<std::uint8_t*>(to);
+  const auto* here = static_cast<const std::uint8_t*>(from);
+  for (; bytes > kCopyStep; bytes -= kCopyStep, there += kCopyStep, here += kCopyStep) std::memcpy(there, here, kCopyStep);
+  std::memcpy(there, here, bytes);
+}
 
 int PieceCursor::list(std::uint64_t bytes, iovec* out, int out_max, std::uint64_t& listed) const {
   int count = 0;
@@ -24,7 +29,7 @@ void PieceCursor::scatter(const void* from, std::uint64_t bytes) {
   const auto* at = static_cast<const std::uint8_t*>(from);
   while (bytes > 0) {
     const std::uint64_t length = std::min<std::uint64_t>(piece->iov_len - into, bytes);
-    if (length > 0) std::memcpy(static_cast<std::uint8_t*>(piece->iov_base) + into, at, length);
+    if (length > 0) copy_bytes(static_cast<std::uint8_t*>(piece->iov_base) + into, at, length);
     at += length;
     bytes -= length;
     skip_within(length);
@@ -35,7 +40,7 @@ void PieceCursor::gather(void* to, std::uint64_t bytes) {
   auto* at = static_cast<std::uint8_t*>(to);
   while (bytes > 0) {
     const std::uint64_t length = std::min<std::uint64_t>(piece->iov_len - into, bytes);
-    if (length > 0) std::memcpy(at, static_cast<const std::uint8_t*>(piece->iov_base) + into, length);
+    if (length > 0) copy_bytes(at, static_cast<const std::uint8_t*>(piece->iov_base) + into, length);
     at += length;
     bytes -= length;
     skip_within(length);
@@ -45,7 +50,7 @@ void PieceCursor::gather(void* to, std::uint64_t bytes) {
 void copy(const Memory& to, const Memory& from, std::uint64_t bytes) {
   if (bytes == 0) return;
   if (to.pieces == nullptr && from.pieces == nullptr) {
-    std::memcpy(to.buffer, from.buffer, bytes);
+    copy_bytes(to.buffer, from.buffer, bytes);
     return;
   }
   PieceCursor there{to.pieces}, here{from.pieces};
