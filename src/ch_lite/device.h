@@ -299,7 +299,8 @@ class Device {
   }
   void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
 
-  // Requests: taken in ordinary context, completed anywhere. A reserved one has a handle and nothing else; unreserve() takes it back.
+  // Requests: taken in ordinary context, by calls that the host serialises with those that take completions, and completed anywhere. A reserved one has a handle and nothing else; unreserve()
+  // takes it back.
   Request* reserve_request();
   void unreserve(Request* request) { requests_.give(request); }
   void start_request(Request* request, RequestKind kind, RequestState state, int peer, const Memory& memory, std::uint64_t bytes,
