@@ -1,6 +1,4 @@
 // Short protocol: envelope and data in one control packet. And the acks of synchronous short and eager messages.
-#include <cstring>
-
 #include "device.h"
 
 namespace ch_lite {
