@@ -97,6 +97,26 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
   return result;
 }
 
+[[gnu::noinline]] void take_over_completed(Device& device) {
+  Entry entry;
+  device.hand_over();
+}
+
+[[gnu::noinline]] void report_lost(Device& device, int peer) {
+  Entry entry;
+  device.report(LITE_ERR_PEER_LOST, peer);
+}
+
+inline lite_request* next_completed(Device& device) {
+  if (device.handed_over() == 0) {
+    if (device.completions() == 0) return nullptr;
+    take_over_completed(device);
+  }
+  lite_request* const request = device.next_completion();
+  if (request != nullptr && request->status.error == LITE_ERR_PEER_LOST) report_lost(device, request->status.peer);
+  return request;
+}
+
 // Active messages that still wait for credit at the end are given this long without any news.
 constexpr int kFlushQuietLimitMs = 2000;
 
@@ -237,19 +257,18 @@ int lite_progress(void) {
   return static_cast<int>(device.completions());
 }
 
-lite_request* lite_next_completion(void) {
+lite_request* lite_next_completion(void) { return next_completed(*device_current); }
+
+int lite_take_completion(lite_completion* done) {
   Device& device = *device_current;
-  if (device.handed_over() == 0) {
-    if (device.completions() == 0) return nullptr;
-    Entry entry;
-    device.hand_over();
-  }
-  lite_request* const request = device.next_completion();
-  if (request != nullptr && request->status.error == LITE_ERR_PEER_LOST) {
-    Entry entry;
-    device.report(LITE_ERR_PEER_LOST, request->status.peer);
-  }
-  return request;
+  lite_request* const request = next_completed(device);
+  if (request == nullptr) return 0;
+  done->cookie = request->cookie;
+  done->status = request->status;
+  done->is_send = lite_request_is_send(request);
+  done->holds_buffer = lite_request_holds_buffer(request);
+  device.free_request(request);
+  return 1 + static_cast<int>(device.completions());
 }
 
 int lite_expose(void* base, size_t bytes, uint64_t* key) {

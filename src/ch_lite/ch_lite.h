@@ -167,6 +167,15 @@ void lite_request_status(const lite_request *request, lite_status *status);
 int lite_request_is_send(const lite_request *request);
 void lite_request_free(lite_request *request);
 
+/* The same in one call: *done says all of these, and the request is freed. Returns how many completions there were, this one included; 0: none, and *done is untouched. */
+typedef struct lite_completion {
+    void *cookie;
+    lite_status status;
+    int is_send;
+    int holds_buffer;           /* as lite_request_holds_buffer */
+} lite_completion;
+int lite_take_completion(lite_completion *done);
+
 /* ---- active messages of the host: ordered per peer, delivered whole, in ordinary context only ---- */
 
 /* `header` and `data` are valid during the call only, aligned to 16 bytes. The callback may send (p2p and active messages) and post receives,

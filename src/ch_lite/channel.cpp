@@ -360,6 +360,13 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
   return engine().send_control(dest, parts, bytes > 0 ? 2 : 1);
 }
 
+static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes);
+
+int MPID_SendControlInPlace(void* pkt, int size, int dest) {
+  Hold hold(engine().gate());
+  return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size));
+}
+
 int64_t MPID_RecvFromChannel(void* buf, size_t maxsize, int from) {
   Hold hold(engine().gate());
   MPID_ChannelId id = 0;

@@ -45,9 +45,12 @@ class Credits {
   }
 
   // As receiver.
+  // Whether a message would be accepted; the same as accept and release, for one that is delivered at once.
+  bool takes(std::uint64_t charge) const MPLITE_SIGNAL_SAFE { return charge <= window_ - held_ - owed_; }
+  void pass(std::uint64_t charge) MPLITE_SIGNAL_SAFE { owed_ += charge; }
   // A message arrived. False: the peer overdraws.
   bool accept(std::uint64_t charge) MPLITE_SIGNAL_SAFE {
-    if (charge > window_ - held_ - owed_) return false;
+    if (!takes(charge)) return false;
     held_ += charge;
     return true;
   }

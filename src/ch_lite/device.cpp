@@ -85,27 +85,32 @@ void Device::progress() {
   progressing_ = true;
   {
     Scope scope(*this);
-    if (MPID_ChannelInHandler() == 0) refill();
+    bool room = MPID_ChannelInHandler() == 0 && refill();  // for one packet
     // Avail first: it also moves bulk data, which needs no headroom here.
     dispatching_ = true;
-    for (int more = MPID_ControlMsgAvail(); more != 0 && headroom(); more = MPID_ControlMsgMore()) {
+    for (int more = MPID_ControlMsgAvail(); more != 0 && (room || headroom()); more = MPID_ControlMsgMore()) {
+      room = false;
       int from = -1;
       const void* at = nullptr;
       const int bytes = MPID_ViewAnyControl(&at, packet_, &from);
       if (bytes <= 0 || from < 0 || from >= peers()) break;
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
-      Packet packet;
-      if (decode({static_cast<const std::uint8_t*>(at), static_cast<std::size_t>(bytes)}, packet))
-        dispatch(packet, from);
-      else
-        protocol_error(from, "a control packet that makes no sense");
+      if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) act_upon(at, static_cast<std::size_t>(bytes), from);
       if (attention_head_ != nullptr) attend_to_all();
     }
     dispatching_ = false;
   }
   progressing_ = false;
   if (MPID_ChannelInHandler() == 0) top_up();
+}
+
+void Device::act_upon(const void* at, std::size_t bytes, int from) {
+  Packet packet;
+  if (decode({static_cast<const std::uint8_t*>(at), bytes}, packet))
+    dispatch(packet, from);
+  else
+    protocol_error(from, "a control packet that makes no sense");
 }
 
 void Device::dispatch(const Packet& packet, int from) {
@@ -187,14 +192,7 @@ void Device::attend_to_all() {
 // ---- sending and credit ----
 
 int Device::send_control(int peer, PacketHeader* packet, int bytes, const void* data, int data_bytes) {
-  const auto send = [&] {
-    return data_bytes == 0 ? MPID_SendControl(packet, bytes, peer) : MPID_SendControlData(packet, bytes, data, data_bytes, peer);
-  };
-  return send_packet(peer, packet, [&] {
-    int result = send();
-    if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
-    return result;
-  });
+  return send_packet(peer, packet, [&] { return data_bytes == 0 ? MPID_SendControl(packet, bytes, peer) : MPID_SendControlData(packet, bytes, data, data_bytes, peer); });
 }
 
 void Device::release_credit(int peer, Lane lane, std::uint64_t charge) {
@@ -271,31 +269,6 @@ void Device::complete(Request* r, int error) {
   (completed_tail_ != nullptr ? completed_tail_->queue_next : completed_head_) = r;
   completed_tail_ = r;
   completions_.store(completions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-}
-
-void Device::hand_over() {
-  if (completed_head_ == nullptr) return;
-  (handed_head_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
-  handed_tail_ = completed_tail_;
-  completed_head_ = completed_tail_ = nullptr;
-  handed_over_.store(completions(), std::memory_order_relaxed);
-  completions_.store(0, std::memory_order_relaxed);
-}
-
-Request* Device::next_completion() {
-  Request* r = handed_head_;
-  if (r == nullptr) return nullptr;
-  handed_head_ = r->queue_next;
-  handed_over_.store(handed_over() - 1, std::memory_order_relaxed);
-  r->to(RequestState::kReported);
-  return r;
-}
-
-void Device::free_request(Request* r) {
-  r->to(RequestState::kFree);
-  r->queue_next = returned_head_;
-  returned_head_ = r;
-  ++returned_;
 }
 
 void Device::watch_send(Request* r, MPID_ChannelId id) {

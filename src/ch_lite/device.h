@@ -200,9 +200,28 @@ class Device {
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
   // Who takes completions needs no gate for each: hand_over(), gate held, gives it all there are; what it has freed is what reserve_request() takes first. One thread at a time (the host's lock).
-  void hand_over();
-  Request* next_completion();
-  void free_request(Request* request);
+  void hand_over() {
+    if (completed_head_ == nullptr) return;
+    (handed_head_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
+    handed_tail_ = completed_tail_;
+    completed_head_ = completed_tail_ = nullptr;
+    handed_over_.store(completions(), std::memory_order_relaxed);
+    completions_.store(0, std::memory_order_relaxed);
+  }
+  Request* next_completion() {
+    Request* r = handed_head_;
+    if (r == nullptr) return nullptr;
+    handed_head_ = r->queue_next;
+    handed_over_.store(handed_over() - 1, std::memory_order_relaxed);
+    r->to(RequestState::kReported);
+    return r;
+  }
+  void free_request(Request* r) {
+    r->to(RequestState::kFree);
+    r->queue_next = returned_head_;
+    returned_head_ = r;
+    ++returned_;
+  }
   // Leaves the sentence for lite_last_error. Returns `code`.
   MPLITE_ORDINARY int report(int code, int peer, const char* what = nullptr);
   // Active messages that wait for credit, or 0.
@@ -257,6 +276,7 @@ class Device {
     return peers() < 128 ? kAccessesPerPeer * static_cast<std::uint32_t>(peers()) : kAccessesPerPeer * 128;
   }
   bool headroom() MPLITE_SIGNAL_SAFE;
+  void act_upon(const void* at, std::size_t bytes, int from) MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE {
     if (attention_head_ != nullptr) attend_to_all();
@@ -287,7 +307,8 @@ class Device {
     packet->am_credit = p.credits[kActive].take_owed();
     const std::uint8_t flags = packet->flags;
     if (p.tell_late) packet->flags |= kPacketLate;
-    const int result = send();
+    int result = send();
+    if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
     if (result >= 0) {
       p.tell_late = false;
       return 0;
@@ -336,6 +357,8 @@ class Device {
   // ---- short.cpp ----
   int send_short(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int send_packed(int peer, MessagePacket* packet, const Memory& memory, int bytes);
+  int send_in_place(int peer, MessagePacket* packet, const void* data, std::uint64_t bytes);
+  bool take_awaited(const void* at, std::size_t bytes, int from) MPLITE_SIGNAL_SAFE;
   void handle_short(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void handle_ack(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
 

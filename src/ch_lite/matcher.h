@@ -55,6 +55,8 @@ class Matcher {
   // The earliest posted receive that takes a message with this envelope; it is withdrawn. nullptr: none.
   PostedNode* match_posted(const MatchKey& envelope) MPLITE_SIGNAL_SAFE;
   void withdraw(PostedNode* receive) MPLITE_SIGNAL_SAFE;
+  // The receive that is posted, if it is just one, without wildcards: who waits for one message. nullptr: it is not like that.
+  PostedNode* lone() const MPLITE_SIGNAL_SAFE { return posted_count_ == 1 && latest_ != nullptr && latest_->match_class == 0 ? latest_ : nullptr; }
 
   void add_unexpected(UnexpectedNode* message) MPLITE_SIGNAL_SAFE;
   // The earliest unexpected message that a receive with this envelope takes; it stays. nullptr: none.

@@ -156,6 +156,9 @@ class Engine {
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
 
+  // The same for a packet with kFrameHeaderBytes of memory before it that may be written: it leaves from there in one piece. Ordinary context.
+  int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length);
+
   // A control packet (at most kBehindPacketMax bytes) and, right behind it, a frame of `bytes` from `data`: in one write, straight from the caller's memory. 0, and `op` as by send(); -errno: the
   // peer is lost; -EAGAIN: neither has been sent, and this is no moment for it (something is queued, or no memory).
   static constexpr std::size_t kBehindPacketMax = 64;
@@ -356,6 +359,7 @@ class Engine {
   void flush(int peer) MPLITE_SIGNAL_SAFE;
   bool idle(const Peer& p) const MPLITE_SIGNAL_SAFE;
   std::int64_t write_control(const Connection& c, const iovec* parts, int parts_count, std::uint32_t length) MPLITE_SIGNAL_SAFE;
+  int control_written(int peer, const iovec* parts, int parts_count, std::uint64_t length, std::int64_t result) MPLITE_SIGNAL_SAFE;
   int keep_control(int peer, const iovec* parts, int parts_count, std::uint64_t length, std::int64_t sent = -1) MPLITE_SIGNAL_SAFE;
   bool gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count);
   void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;

@@ -369,12 +369,27 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
   if (!idle(p) || gathered_peer_ == peer || parts_count > kControlPartsMax) return keep_control(peer, parts, parts_count, length);
-  const std::int64_t n = write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length));
-  if (n < 0 && n != -EAGAIN) {
-    lose(peer, static_cast<int>(-n));
-    return static_cast<int>(n);
+  return control_written(peer, parts, parts_count, length, write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length)));
+}
+
+int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length) {
+  const iovec part = {packet, length};
+  Peer& p = peers_[peer];
+  if (!idle(p) || gather_ || gathered_peer_ == peer || length - 1 >= kControlBytesMax) return send_control(peer, &part, 1);
+  const FrameHeader header = make_header(FrameKind::kControl, length, 0, 0, length);
+  const iovec all = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
+  std::memcpy(all.iov_base, &header, sizeof header);
+  ++counters_.writes;
+  return control_written(peer, &part, 1, length, net_.write(p.connection->fd, &all, 1));
+}
+
+// What the kernel did not take of header and packet, of which Net::write has given `result`, is kept.
+int Engine::control_written(int peer, const iovec* parts, int parts_count, std::uint64_t length, std::int64_t result) {
+  if (result < 0 && result != -EAGAIN) {
+    lose(peer, static_cast<int>(-result));
+    return static_cast<int>(result);
   }
-  const std::uint64_t sent = n > 0 ? static_cast<std::uint64_t>(n) : 0;
+  const std::uint64_t sent = result > 0 ? static_cast<std::uint64_t>(result) : 0;
   count_written(sent);
   if (sent == kFrameHeaderBytes + length) {
     ++counters_.frames_out;

@@ -44,38 +44,34 @@ int MPIDI_LITE_port_error(const char *text, const char *function, int line)
 int MPIDI_LITE_drain_completions(void)
 {
     int mpi_errno = MPI_SUCCESS;
-    lite_request *lite;
+    lite_completion done;
+    int waiting;
 
-    while ((lite = lite_next_completion()) != NULL) {
-        lite_status status;
-        void *cookie = lite_request_cookie(lite);
-        const int is_send = lite_request_is_send(lite);
-        const int holds_buffer = lite_request_holds_buffer(lite);
-        MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(cookie);
-
-        lite_request_status(lite, &status);
-        /* first: what follows may start the next operation */
-        lite_request_free(lite);
+    /* what follows may start the next operation: the device's request is free by then */
+    while ((waiting = lite_take_completion(&done)) != 0) {
+        MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(done.cookie);
 
         if (am != NULL) {
             /* The host's callback cannot take an error, and the answer to this message will never come: so the call that polls now,
              * which may be waiting for that answer, has to fail. */
-            if (unlikely(status.error < 0))
-                mpi_errno = MPIDI_LITE_error(status.error, status.peer, __func__, __LINE__);
+            if (unlikely(done.status.error < 0))
+                mpi_errno = MPIDI_LITE_error(done.status.error, done.status.peer, __func__, __LINE__);
             MPIDI_LITE_am_send_done(am);
-        } else if (MPIDI_LITE_cookie_is_rma(cookie)) {
-            const int rma_errno = MPIDI_LITE_rma_done(cookie, &status, holds_buffer);
+        } else if (MPIDI_LITE_cookie_is_rma(done.cookie)) {
+            const int rma_errno = MPIDI_LITE_rma_done(done.cookie, &done.status, done.holds_buffer);
             if (unlikely(rma_errno != MPI_SUCCESS))
                 mpi_errno = rma_errno;
         } else {
-            MPIR_Request *req = cookie;
-            if (is_send) {
-                MPIDI_LITE_send_done(req, &status);
+            MPIR_Request *req = done.cookie;
+            if (done.is_send) {
+                MPIDI_LITE_send_done(req, &done.status);
             } else {
-                MPIDI_LITE_recv_done(req, &status);
+                MPIDI_LITE_recv_done(req, &done.status);
                 MPIDI_LITE_settle_partner(req);
             }
             MPIDIU_request_complete(req);
+            if (waiting == 1)   /* nothing of this makes another */
+                break;
         }
     }
     return mpi_errno;
