@@ -347,6 +347,20 @@ int MPID_ViewAnyControl(const void** pkt, void* spare, int* from) {
   return static_cast<int>(length);
 }
 
+int MPID_NextControl(const void** pkt, void* spare, int* from, int* more) {
+  *more = 1;
+  if (g_channel->stash_head != nullptr) {
+    *pkt = spare;
+    return take_stashed(spare, MPID_CONTROL_BYTES_MAX, from);
+  }
+  const std::uint8_t* packet = nullptr;
+  bool alone = false;
+  const std::uint32_t length = engine().next_control(&packet, *from, alone);
+  *more = alone ? 0 : 1;
+  *pkt = packet;
+  return static_cast<int>(length);
+}
+
 int MPID_SendControl(const void* pkt, int size, int dest) {
   Hold hold(engine().gate());
   const iovec part = {const_cast<void*>(pkt), static_cast<std::size_t>(size)};
@@ -363,7 +377,6 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
 static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes);
 
 int MPID_SendControlInPlace(void* pkt, int size, int dest) {
-  Hold hold(engine().gate());
   return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size));
 }
 

@@ -44,6 +44,9 @@ int MPID_RecvAnyControl(void *pkt, int size, int *from);
 /* The same without a copy where that can be: *pkt points to the packet, in `spare` (room for MPID_CONTROL_BYTES_MAX) or where it was read. It stays until the next call that
  * receives a control packet or asks for one. The gate is held, here and in MPID_ControlMsgMore. */
 int MPID_ViewAnyControl(const void **pkt, void *spare, int *from);
+/* MPID_ControlMsgAvail and MPID_ViewAnyControl in one: 0 when there is none. The gate is held. Ordinary context: there has to be room for what the packet asks for (MPID_ChannelHeadroom).
+ * *more: 0 when nothing has been read behind it, so that MPID_ControlMsgMore has nothing to look at. */
+int MPID_NextControl(const void **pkt, void *spare, int *from, int *more);
 /* Sends a control packet (1 … MPID_CONTROL_BYTES_MAX bytes). Copies what the kernel does not take. */
 int MPID_SendControl(const void *pkt, int size, int dest);
 /* Reads the next channel message of `from`; waits for it [ordinary]. Returns its length. */
@@ -55,7 +58,7 @@ int MPID_SendChannel(const void *buf, size_t size, int dest);
 #define MPID_SendControlBlock(pkt, size, dest) MPID_SendControl(pkt, size, dest)
 /* As MPID_SendControl, with `bytes` of data behind the packet, gathered without a copy: one packet on the wire. */
 int MPID_SendControlData(const void *pkt, int size, const void *data, int bytes, int dest);
-/* As MPID_SendControl, of a packet with MPID_CONTROL_HEAD bytes of memory before it that may be written: it leaves from there in one piece, without a copy. Ordinary context. */
+/* As MPID_SendControl, of a packet with MPID_CONTROL_HEAD bytes of memory before it that may be written: it leaves from there in one piece, without a copy. The gate is held. Ordinary context. */
 #define MPID_CONTROL_HEAD 32
 int MPID_SendControlInPlace(void *pkt, int size, int dest);
 

@@ -83,17 +83,16 @@ bool Device::headroom() {
 void Device::progress() {
   if (progressing_) return;  // a poll below called back: the loop goes on anyway
   progressing_ = true;
+  const bool handler = MPID_ChannelInHandler() != 0;
   {
     Scope scope(*this);
-    bool room = MPID_ChannelInHandler() == 0 && refill();  // for one packet
-    // Avail first: it also moves bulk data, which needs no headroom here.
     dispatching_ = true;
-    for (int more = MPID_ControlMsgAvail(); more != 0 && (room || headroom()); more = MPID_ControlMsgMore()) {
-      room = false;
-      int from = -1;
-      const void* at = nullptr;
-      const int bytes = MPID_ViewAnyControl(&at, packet_, &from);
-      if (bytes <= 0 || from < 0 || from >= peers()) break;
+    int from = -1, more = 1;
+    const void* at = nullptr;
+    const auto view = [&](int available) { return available != 0 && headroom() ? MPID_ViewAnyControl(&at, packet_, &from) : 0; };
+    // Avail first: it also moves bulk data, which needs no headroom here. What has just been refilled has it.
+    int bytes = !handler && refill() ? MPID_NextControl(&at, packet_, &from, &more) : view(MPID_ControlMsgAvail());
+    for (; bytes > 0 && from >= 0 && from < peers(); bytes = more != 0 ? view(MPID_ControlMsgMore()) : 0) {
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
       if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) act_upon(at, static_cast<std::size_t>(bytes), from);
@@ -102,7 +101,7 @@ void Device::progress() {
     dispatching_ = false;
   }
   progressing_ = false;
-  if (MPID_ChannelInHandler() == 0) top_up();
+  if (!handler) top_up();
 }
 
 void Device::act_upon(const void* at, std::size_t bytes, int from) {

@@ -73,18 +73,25 @@ void Matcher::append(PostedNode* node) {
 void Matcher::post(PostedNode* receive) {
   const int cls = class_of(receive->key);
   receive->match_class = static_cast<std::uint8_t>(cls);
-  receive->match_hash = hash(receive->key, cls);
   receive->match_sequence = ++sequence_;
   receive->match_queued = true;
-  append(receive);
-  latest_ = receive;
-  ++posted_count_;
   ++posted_in_class_[cls];
+  if (++posted_count_ == 1) {  // who waits for one message: no hash, no tables
+    alone_ = receive;
+    return;
+  }
+  if (alone_ != nullptr) link(alone_);
+  alone_ = nullptr;
+  link(receive);
+}
+
+void Matcher::link(PostedNode* node) {
+  node->match_hash = hash(node->key, node->match_class);
+  append(node);
 }
 
 PostedNode* Matcher::match_posted(const MatchKey& envelope) {
-  if (posted_count_ == 1 && latest_ != nullptr) {  // who waits for one message: no hash, no tables
-    PostedNode* const only = latest_;
+  if (PostedNode* const only = alone_; only != nullptr) {
     ++looked_at_;
     if (!same(only->key, envelope, only->match_class)) return nullptr;
     withdraw(only);
@@ -107,14 +114,10 @@ PostedNode* Matcher::match_posted(const MatchKey& envelope) {
   return earliest;
 }
 
-void Matcher::withdraw(PostedNode* node) {
+void Matcher::unlink(PostedNode* node) {
   PostedBin& bin = posted_[node->match_class * posted_bins_ + (node->match_hash & (posted_bins_ - 1))];
   (node->match_prev != nullptr ? node->match_prev->match_next : bin.head) = node->match_next;
   (node->match_next != nullptr ? node->match_next->match_prev : bin.tail) = node->match_prev;
-  node->match_queued = false;
-  if (latest_ == node) latest_ = nullptr;
-  --posted_count_;
-  --posted_in_class_[node->match_class];
 }
 
 // ---- unexpected ----

@@ -54,9 +54,15 @@ class Matcher {
   void post(PostedNode* receive) MPLITE_SIGNAL_SAFE;
   // The earliest posted receive that takes a message with this envelope; it is withdrawn. nullptr: none.
   PostedNode* match_posted(const MatchKey& envelope) MPLITE_SIGNAL_SAFE;
-  void withdraw(PostedNode* receive) MPLITE_SIGNAL_SAFE;
-  // The receive that is posted, if it is just one, without wildcards: who waits for one message. nullptr: it is not like that.
-  PostedNode* lone() const MPLITE_SIGNAL_SAFE { return posted_count_ == 1 && latest_ != nullptr && latest_->match_class == 0 ? latest_ : nullptr; }
+  void withdraw(PostedNode* receive) MPLITE_SIGNAL_SAFE {
+    receive->match_queued = false;
+    --posted_count_;
+    --posted_in_class_[receive->match_class];
+    if (receive != alone_) return unlink(receive);
+    alone_ = nullptr;
+  }
+  // The receive that is posted, if there is no other and it has no wildcards: who waits for one message. nullptr: it is not like that, or there were others before it.
+  PostedNode* lone() const MPLITE_SIGNAL_SAFE { return alone_ != nullptr && alone_->match_class == 0 ? alone_ : nullptr; }
 
   void add_unexpected(UnexpectedNode* message) MPLITE_SIGNAL_SAFE;
   // The earliest unexpected message that a receive with this envelope takes; it stays. nullptr: none.
@@ -90,6 +96,8 @@ class Matcher {
 
   void grow_posted();
   void grow_unexpected();
+  void link(PostedNode* node) MPLITE_SIGNAL_SAFE;
+  void unlink(PostedNode* node) MPLITE_SIGNAL_SAFE;
   void append(PostedNode* node) MPLITE_SIGNAL_SAFE;
   void append(UnexpectedNode* node, int cls) MPLITE_SIGNAL_SAFE;
   std::uint32_t hash(const MatchKey& key, int cls) const MPLITE_SIGNAL_SAFE;
@@ -100,7 +108,7 @@ class Matcher {
   UnexpectedBin* unexpected_ = nullptr;  // the same
   std::uint32_t posted_bins_ = 0;        // powers of two
   std::uint32_t unexpected_bins_ = 0;
-  PostedNode* latest_ = nullptr;         // the receive posted last, if it still is
+  PostedNode* alone_ = nullptr;          // posted, and not in the tables: it is the only one
   std::uint32_t posted_count_ = 0;
   std::uint32_t posted_in_class_[kMatchClasses] = {};
   std::uint32_t unexpected_count_ = 0;

@@ -5,7 +5,10 @@ namespace ch_lite {
 namespace {
 
 constexpr std::uint64_t kLookForCreditMax = 16 * 1024;
-constexpr std::uint64_t kInPlaceMax = 2560 - sizeof(MessagePacket);  // of data: up to here a copy costs less than what the kernel does for a list of pieces
+
+MessagePacket short_packet(const MatchKey& key, std::uint64_t sender, std::uint64_t bytes) {
+  return {{PacketType::kShort, sender != 0 ? kPacketSync : std::uint8_t{0}, 0, 0, 0}, key.context, key.source, key.tag, bytes, sender};
+}
 
 }  // namespace
 
@@ -14,14 +17,7 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
   if (peer == options_.rank) return send_self(memory, bytes, key, synchronous, cookie, request);  // not without `request`
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
-  mplite::Counters& c = mplite::channel_counters();
-  if (is_short(bytes, cutoffs_) && p.credits[kPointToPoint].spend(message_charge(bytes))) {  // the common case
-    ++c.short_msgs;
-    c.short_bytes += bytes;
-    const int result = send_short(memory, bytes, peer, key, synchronous, cookie, request);
-    if (result < 0) CHLITE_CHECK(p.credits[kPointToPoint].refund(message_charge(bytes)));
-    return result;
-  }
+  if (is_short(bytes, cutoffs_) && p.credits[kPointToPoint].spend(message_charge(bytes))) return send_short(memory, bytes, peer, key, synchronous, cookie, request);  // the common case
   if (request == nullptr) return LITE_PENDING;
   const auto choose = [&] { return choose_protocol(bytes, cutoffs_for(peer, bytes), p.credits[kPointToPoint].left(), p.credits[kPointToPoint].spare()); };
   Choice choice = choose();
@@ -31,13 +27,14 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
     if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
     choice = choose();
   }
+  mplite::Counters& c = mplite::channel_counters();
   if (choice.out_of_credit) ++c.credit_stalls;
-  int result;
   if (choice.protocol == Protocol::kShort) {
-    ++c.short_msgs;
-    c.short_bytes += bytes;
-    result = send_short(memory, bytes, peer, key, synchronous, cookie, request);
-  } else if (choice.protocol == Protocol::kEager) {
+    CHLITE_CHECK(p.credits[kPointToPoint].spend(choice.charge));
+    return send_short(memory, bytes, peer, key, synchronous, cookie, request);
+  }
+  int result;
+  if (choice.protocol == Protocol::kEager) {
     ++c.eager_msgs;
     c.eager_bytes += bytes;
     result = send_eager(memory, bytes, peer, key, synchronous, cookie, request);
@@ -50,50 +47,62 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
   return result;
 }
 
-// From pieces, in ordinary context: the copy is what the packet is made of.
-int Device::send_packed(int peer, MessagePacket* packet, const Memory& memory, int bytes) {
-  std::uint8_t packed[MPID_CONTROL_BYTES_MAX];
-  copy(packed, memory, static_cast<std::uint64_t>(bytes));
-  return send_control(peer, &packet->header, sizeof *packet, packed, bytes);
+int Device::send_small(const void* data, std::uint64_t bytes, int peer, const MatchKey& key) {
+  Peer& p = peers_[peer];
+  if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
+  if (!p.credits[kPointToPoint].spend(message_charge(bytes))) return LITE_PENDING;
+  mplite::Counters& c = mplite::channel_counters();
+  ++c.short_msgs;
+  c.short_bytes += bytes;
+  // Header, packet and data in one piece.
+  struct {
+    alignas(MessagePacket) std::uint8_t head[MPID_CONTROL_HEAD];
+    MessagePacket packet;
+    std::uint8_t data[kInPlaceMax];
+  } frame;
+  static_assert(offsetof(decltype(frame), data) == MPID_CONTROL_HEAD + sizeof(MessagePacket));
+  frame.packet = short_packet(key, 0, bytes);
+  if (bytes != 0) std::memcpy(frame.data, data, bytes);
+  const int result = send_packet(peer, &frame.packet.header, [&] { return MPID_SendControlInPlace(&frame.packet, static_cast<int>(sizeof frame.packet + bytes), peer); });
+  return result < 0 ? send_short_failed(peer, bytes, nullptr, result) : LITE_OK;
 }
 
-// Header, packet and data in one piece of memory.
-int Device::send_in_place(int peer, MessagePacket* packet, const void* data, std::uint64_t bytes) {
-  std::uint8_t frame[MPID_CONTROL_HEAD + sizeof *packet + kInPlaceMax];
-  std::uint8_t* const at = frame + MPID_CONTROL_HEAD;
-  if (bytes != 0) std::memcpy(at + sizeof *packet, data, bytes);
-  return send_packet(peer, &packet->header, [&] {
-    std::memcpy(at, packet, sizeof *packet);
-    return MPID_SendControlInPlace(at, static_cast<int>(sizeof *packet + bytes), peer);
-  });
-}
-
+// The credit is spent. Data leaves from where it is, or from a copy if it is in pieces.
 int Device::send_short(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                        Request** request) {
-  MessagePacket packet{{PacketType::kShort, 0, 0, 0, 0}, key.context, key.source, key.tag, bytes, 0};
+  mplite::Counters& c = mplite::channel_counters();
+  ++c.short_msgs;
+  c.short_bytes += bytes;
   Request* r = nullptr;
-  if (synchronous) {
-    if ((r = reserve_request()) == nullptr) return report(LITE_ERR_NOMEM, peer);
-    packet.header.flags = kPacketSync;
-    packet.sender = r->pool_handle;
-  }
-  int result;
-  if (memory.pieces != nullptr)
-    result = send_packed(peer, &packet, memory, static_cast<int>(bytes));
-  else if (bytes <= kInPlaceMax)
-    result = send_in_place(peer, &packet, memory.buffer, bytes);
-  else
-    result = send_control(peer, &packet.header, sizeof packet, memory.buffer, static_cast<int>(bytes));
-  if (result < 0) {
-    if (r != nullptr) unreserve(r);
-    peer_lost(peer, -result);
-    return report(LITE_ERR_PEER_LOST, peer);
-  }
+  if (synchronous && (r = reserve_request()) == nullptr) return send_short_failed(peer, bytes, nullptr, 0);
+  const std::uint64_t sender = r != nullptr ? r->pool_handle : 0;
+  const int result = memory.pieces != nullptr ? send_packed(peer, key, sender, memory, bytes) : send_beside(peer, key, sender, memory.buffer, bytes);
+  if (result < 0) return send_short_failed(peer, bytes, r, result);
   if (r == nullptr) return LITE_OK;
   r->key = key;
   start_request(r, RequestKind::kSend, RequestState::kAwaitingAck, peer, memory, bytes, cookie);
   *request = r;
   return LITE_PENDING;
+}
+
+int Device::send_short_failed(int peer, std::uint64_t bytes, Request* r, int result) {
+  if (r != nullptr) unreserve(r);
+  CHLITE_CHECK(peers_[peer].credits[kPointToPoint].refund(message_charge(bytes)));
+  if (result == 0) return report(LITE_ERR_NOMEM, peer);
+  peer_lost(peer, -result);
+  return report(LITE_ERR_PEER_LOST, peer);
+}
+
+int Device::send_beside(int peer, const MatchKey& key, std::uint64_t sender, const void* data, std::uint64_t bytes) {
+  MessagePacket packet = short_packet(key, sender, bytes);
+  return send_control(peer, &packet.header, sizeof packet, data, static_cast<int>(bytes));
+}
+
+// In a frame of its own, for the copy's sake.
+int Device::send_packed(int peer, const MatchKey& key, std::uint64_t sender, const Memory& memory, std::uint64_t bytes) {
+  std::uint8_t packed[MPID_CONTROL_BYTES_MAX];
+  copy(packed, memory, bytes);
+  return send_beside(peer, key, sender, packed, bytes);
 }
 
 // What a ping-pong consists of, without the general way's decoding and search: the message for the one receive that is posted, short, contiguous, whole, and with nothing else to say. False: it is

@@ -150,6 +150,21 @@ class Engine {
     return ready_head_ != nullptr;
   }
   std::uint32_t view_control(const std::uint8_t** packet, int& from) MPLITE_SIGNAL_SAFE;
+  // All of that in one, for who waits: control_ready, else poll, then view_control. `alone`: nothing else has been read, and no look at all is due.
+  std::uint32_t next_control(const std::uint8_t** packet, int& from, bool& alone) MPLITE_SIGNAL_SAFE {
+    if (!control_ready()) {
+      if (may_read_one()) {
+        if (const std::uint32_t length = read_one(packet); length != 0) {
+          from = aside_->peer;
+          alone = true;
+          return length;
+        }
+      } else {
+        poll();
+      }
+    }
+    return view_control(packet, from);
+  }
   std::uint32_t take_control(void* packet, std::uint32_t size, int& from) MPLITE_SIGNAL_SAFE;
 
   // Sends one control packet made of `parts`; copies what the kernel does not take. 0; -EHOSTUNREACH and kin when the peer is lost;
@@ -370,6 +385,9 @@ class Engine {
 
   // engine_receive.cpp
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool may_read_one() const MPLITE_SIGNAL_SAFE;
+  std::uint32_t read_one(const std::uint8_t** packet) MPLITE_SIGNAL_SAFE;
+  void note_control(Connection& c, std::uint32_t length) MPLITE_SIGNAL_SAFE;
   static void set_destination(Connection& c, const Destination& destination) MPLITE_SIGNAL_SAFE;
   void set_low_water(Connection& c, bool drained) MPLITE_SIGNAL_SAFE;
   void apply_low_water(Connection& c, int bytes) MPLITE_SIGNAL_SAFE;

@@ -240,6 +240,64 @@ bool Engine::pump(Connection& c) {
   return any;
 }
 
+// A packet is handed up, the last bytes before c.begin. What follows is looked at when it has been acted upon: a channel frame right behind its envelope should find its buffer posted.
+void Engine::note_control(Connection& c, std::uint32_t length) {
+  c.expect_long = false;
+  choose_mark(c, length);
+  ++counters_.frames_in;
+  if (settling_ != nullptr && settling_ != &c) settle();
+  settling_ = &c;
+}
+
+// Whether a poll would read the connection that is set aside, with nothing of it here yet, and at most look at all besides.
+bool Engine::may_read_one() const {
+  const Connection* c = aside_;
+  return c != nullptr && outstanding_ && !crowded_ && !exhaustive_ && !patient_ && (gathered_ | young_count_ | wanting_ | queued_sends_) == 0 && c->staging == nullptr && !c->in_frame && !c->parked && !c->expect_long &&
+         c->low_water == c->mark;
+}
+
+// What poll() and pump() come to then, in few lines of code. The length of the packet that came, if it came alone and whole; anything else is where they would leave it.
+std::uint32_t Engine::read_one(const std::uint8_t** packet) {
+  Connection& c = *aside_;
+  const unsigned strides = tick_ / kAllStride;
+  int close_looks = c.small ? close_looks_ : 0;
+  close_looks_ = 0;
+  if (!have_staging(c)) return 0;
+  const iovec part = {c.staging->bytes, Connection::kReadAheadBytes};
+  std::int64_t n;
+  do {
+    ++tick_;
+    ++counters_.reads;
+    n = net_.read(c.fd, &part, 1);
+    if (n != -EAGAIN) break;
+    ++counters_.reads_empty;
+  } while (close_looks-- > 0);
+  const bool all = tick_ / kAllStride != strides;
+  if (n > 0) {
+    const auto got = static_cast<std::uint32_t>(n);
+    c.answered = true;
+    c.full = got == part.iov_len;
+    c.end = got;
+    counters_.bytes_in += got;
+    const std::uint32_t length = got > kFrameHeaderBytes ? control_length(c.staging->bytes) : 0;
+    if (kFrameHeaderBytes + length == got && !all) {
+      c.begin = got;
+      *packet = c.staging->bytes + kFrameHeaderBytes;
+      note_control(c, length);
+      return length;
+    }
+  }
+  ++depth_;
+  if (n > 0) parse(c);
+  if (n > 0 && (c.full || c.in_frame)) pump(c);
+  put_staging_away(c);
+  if (n <= 0 && n != -EAGAIN) lose(c.peer, n == 0 ? ECONNRESET : static_cast<int>(-n));
+  --depth_;
+  bury();
+  if (all) look_at_all();
+  return 0;
+}
+
 std::uint32_t Engine::view_control(const std::uint8_t** packet, int& from) {
   Connection* c = ready_head_;
   if (c == nullptr) return 0;
@@ -247,16 +305,11 @@ std::uint32_t Engine::view_control(const std::uint8_t** packet, int& from) {
   std::memcpy(&header, c->staging->bytes + c->begin, sizeof header);
   *packet = c->staging->bytes + c->begin + kFrameHeaderBytes;
   from = c->peer;
-  c->expect_long = false;
-  choose_mark(*c, header.length);
   c->begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
-  ++counters_.frames_in;
   ready_head_ = c->ready_next;
   if (ready_head_ == nullptr) ready_tail_ = nullptr;
   c->in_ready_list = false;
-  // What follows is looked at when the packet has been acted upon: a channel frame right behind its envelope should find its buffer posted.
-  if (settling_ != nullptr && settling_ != c) settle();
-  settling_ = c;
+  note_control(*c, header.length);
   return header.length;
 }
 

@@ -43,12 +43,22 @@ inline constexpr std::uint32_t kPayloadAlignment = 64;        // `pad` is less: 
 inline constexpr std::uint32_t kControlBytesMax = 17 * 1024;  // of one control packet: 16 KB of data and what goes before them
 inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
 
+// Of a control frame that is consistent in itself, the length of its packet. 0: it is not one. `at`: kFrameHeaderBytes.
+inline std::uint32_t control_length(const std::uint8_t* at) {
+  constexpr std::uint32_t kStart = kFrameMagic | kWireVersion << 16 | static_cast<std::uint32_t>(FrameKind::kControl) << 24;  // and no padding
+  FrameHeader h;
+  std::memcpy(&h, at, sizeof h);
+  std::uint32_t start;
+  std::memcpy(&start, at, sizeof start);
+  return start == kStart && h.offset == 0 && h.length <= h.total && h.length <= kControlBytesMax ? h.length : 0;
+}
+
 // Bounds before anything else: what this takes is consistent in itself (kind known, lengths within limits, piece inside the whole). False: it is not.
 inline bool decode_frame(std::span<const std::uint8_t> bytes, FrameHeader& h) {
   if (bytes.size() < kFrameHeaderBytes) return false;
   std::memcpy(&h, bytes.data(), sizeof h);
   if (h.magic != kFrameMagic || h.version != kWireVersion || h.length > h.total || h.offset > h.total - h.length) return false;
-  if (h.kind == FrameKind::kControl) return h.length <= kControlBytesMax && h.length != 0 && h.offset == 0 && h.pad == 0;
+  if (h.kind == FrameKind::kControl) return control_length(bytes.data()) != 0;
   const auto kind = static_cast<std::uint8_t>(h.kind);
   if (kind == 0 || kind >= kFrameKinds || h.pad >= kPayloadAlignment || h.length > kFrameBytesMax) return false;
   return h.length != 0 || h.total == 0;  // an empty piece of a non-empty whole would never end

@@ -316,11 +316,19 @@ void Sim::progress(Rank& r) {
       }
       break;
     }
-    if (!lib(r, [] { return MPID_ControlMsgAvail(); })) break;
-    int from = -1;
-    const int length = lib(r, [&] { return MPID_RecvAnyControl(packet, sizeof packet, &from); });
-    std::vector<std::uint8_t> copy(packet, packet + std::min<int>(length, sizeof packet));
+    int from = -1, length = 0, more = 1;
+    const void* at = packet;
+    if (!r.in_handler && random.chance(500)) {
+      length = lib(r, [&] { return MPID_NextControl(&at, packet, &from, &more); });
+      if (length == 0) break;
+    } else {
+      if (!lib(r, [] { return MPID_ControlMsgAvail(); })) break;
+      length = lib(r, [&] { return MPID_RecvAnyControl(packet, sizeof packet, &from); });
+    }
+    const auto* bytes = static_cast<const std::uint8_t*>(at);
+    std::vector<std::uint8_t> copy(bytes, bytes + std::min<int>(length, sizeof packet));
     on_control(r, from, copy.data(), length);
+    if (more == 0) break;
   }
 }
 
@@ -405,10 +413,13 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
   for (std::size_t i = sizeof talk; i < packet.size(); ++i) packet[i] = pattern(key, i);
   std::memcpy(packet.data(), &talk, sizeof talk);
   ++p.control_sent;  // before: the call may run callbacks that say more
-  const bool split = random.chance(300);
+  const bool split = random.chance(300), in_place = !split && !r.in_handler && random.chance(300);
   const std::size_t head = split ? sizeof(Talk) + random.below(filler + 1) : packet.size();
+  if (in_place) packet.insert(packet.begin(), MPID_CONTROL_HEAD, 0xee);
   const int rc = lib(r, [&] {
-    return split ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head, static_cast<int>(packet.size() - head), to)
+    mplite::Hold gate(r.engine->gate());  // as MPID_SendControlInPlace wants it
+    return in_place ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(packet.size() - MPID_CONTROL_HEAD), to)
+           : split  ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head, static_cast<int>(packet.size() - head), to)
                  : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), to);
   });
   check_call(r, to, rc, "MPID_SendControl");

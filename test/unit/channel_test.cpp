@@ -170,6 +170,39 @@ START_TEST(data_behind_a_control_packet_arrives_as_one_packet) {
 }
 END_TEST
 
+// Directly, behind something that waits, and of any length; what is before the packet is the engine's.
+START_TEST(control_packet_leaves_from_where_it_is) {
+  SimRanks r;
+  r.connect(0, 1);
+  std::vector<int> sizes = {1, 40, 4'000, MPID_CONTROL_BYTES_MAX};
+  for (const bool held : {false, true}) {
+    r.as(0);
+    if (held) MPID_ChannelHold(1);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      Bytes memory(MPID_CONTROL_HEAD, 0xee);
+      const Bytes packet = bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i));
+      memory.insert(memory.end(), packet.begin(), packet.end());
+      Hold hold(channel_gate());
+      ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, sizes[i], 1), 0);
+      ck_assert(std::equal(packet.begin(), packet.end(), memory.begin() + MPID_CONTROL_HEAD));
+      std::fill(memory.begin(), memory.end(), std::uint8_t{0xdd});
+    }
+    if (held) MPID_ChannelRelease(1);
+    for (std::size_t i = 0; i < sizes.size(); ++i) {
+      Bytes got(MPID_CONTROL_BYTES_MAX);
+      int from = -1;
+      ck_assert_int_eq(take_control(r, 1, got.data(), MPID_CONTROL_BYTES_MAX, &from), sizes[i]);
+      ck_assert_int_eq(std::memcmp(got.data(), bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i)).data(), static_cast<std::size_t>(sizes[i])), 0);
+    }
+  }
+  r.as(0);
+  Bytes memory(MPID_CONTROL_HEAD + MPID_CONTROL_BYTES_MAX + 1);
+  Hold hold(channel_gate());
+  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, 0, 1), -EMSGSIZE);
+  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, MPID_CONTROL_BYTES_MAX + 1, 1), -EMSGSIZE);
+}
+END_TEST
+
 START_TEST(recv_any_control_waits_for_a_packet) {
   SimRanks r;
   r.connect(0, 1);
@@ -1166,7 +1199,7 @@ int main() {
   return run_tests("channel",
                    {control_packets_are_fifo_per_pair, control_packet_may_be_on_the_callers_stack,
                     control_packets_of_1_byte_to_the_most_are_taken_and_no_others, control_packet_is_looked_at_where_it_was_read, control_receive_that_is_too_short_gets_the_first_bytes,
-                    data_behind_a_control_packet_arrives_as_one_packet, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
+                    data_behind_a_control_packet_arrives_as_one_packet, control_packet_leaves_from_where_it_is, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
                     channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
                     channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, receive_moves_to_other_memory_with_what_has_arrived, receive_that_has_no_room_for_what_has_arrived_does_not_move, isend_keeps_the_buffer_until_test_or_wait_says_so,
                     isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,

@@ -54,6 +54,20 @@ START_TEST(receiver_notices_an_overdraft) {
 }
 END_TEST
 
+START_TEST(message_that_passes_is_owed_like_one_that_was_kept) {
+  Credits c;
+  c.start(1000);
+  ck_assert(c.accept(300));
+  ck_assert(c.takes(700));
+  ck_assert(!c.takes(701));
+  c.pass(700);
+  ck_assert(!c.takes(1));
+  ck_assert_uint_eq(c.held(), 300);
+  ck_assert_uint_eq(c.take_owed(), 700);
+  ck_assert(c.takes(700));
+}
+END_TEST
+
 START_TEST(explicit_return_is_due_at_half_a_window) {
   Credits c;
   c.start(1000);
@@ -127,7 +141,7 @@ END_TEST
 int main() {
   return run_tests("credits",
                    {sender_cannot_spend_more_than_it_has, half_of_the_window_is_not_to_spare, refund_of_what_was_never_spent_is_refused,
-                    receiver_notices_an_overdraft, explicit_return_is_due_at_half_a_window,
+                    receiver_notices_an_overdraft, message_that_passes_is_owed_like_one_that_was_kept, explicit_return_is_due_at_half_a_window,
                     more_than_a_packet_can_return_stays_owed, charge_covers_the_memory_that_a_message_takes,
                     windows_of_all_peers_and_lanes_stay_within_the_bound,
                     no_credit_is_lost_or_made_over_random_exchanges});

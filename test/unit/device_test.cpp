@@ -681,6 +681,118 @@ START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
 END_TEST
 
 // The loss that a send finds takes no credit along.
+// By the few lines for the one message that is waited for, and by the general way, which is taken as soon as another receive is posted: both leave the same.
+START_TEST(awaited_message_leaves_what_any_other_leaves) {
+  struct Left {
+    lite_status status;
+    std::vector<std::uint8_t> memory;
+    std::uint64_t owed, back;
+    int sent;
+  };
+  const auto exchange = [](bool lone, std::size_t bytes, std::size_t room, unsigned flags, std::int32_t tag, bool in_pieces) {
+    DeviceOptions o = usual();
+    o.short_max = 16 * 1024;
+    auto w = make_world(2, o);
+    Left left{};
+    left.memory.resize(room, 0xee);
+    lite_request *posted = nullptr, *other = nullptr, *sent = nullptr;
+    std::uint8_t nowhere[8];
+    const lite_envelope never = {6, 0, 7}, wanted = {5, 0, tag}, back = {5, 1, 7};
+    // What the message brings back besides: credit for one that went the other way.
+    w->as(1);
+    ck_assert_int_eq(lite_isend("back", 4, 0, &back, 0, nullptr, nullptr), LITE_OK);
+    w->settle();
+    w->as(0);
+    ck_assert_int_eq(lite_irecv(nowhere, 8, 1, &back, nullptr, &left.status, &other), LITE_OK);
+    w->as(1);
+    const std::uint64_t before = device(*w, 1).peer(0).credits[ch_lite::kPointToPoint].left();
+    if (!lone) ck_assert_int_eq(lite_irecv(nowhere, 8, 0, &never, nullptr, &left.status, &other), LITE_PENDING);
+    const iovec pieces[2] = {{left.memory.data(), room / 2}, {left.memory.data() + room / 2, room - room / 2}};
+    ck_assert_int_eq(in_pieces ? lite_irecvv(pieces, 2, room, 0, &wanted, &left, &left.status, &posted) : lite_irecv(left.memory.data(), room, 0, &wanted, &left, &left.status, &posted), LITE_PENDING);
+    w->as(0);
+    const auto data = pattern(bytes, 3);
+    const int code = lite_isend(data.data(), bytes, 1, &kEnvelope, flags, nullptr, &sent);
+    ck_assert_int_eq(code, flags != 0 ? LITE_PENDING : LITE_OK);
+    w->settle();
+    left.status = completed(*w, 1, posted);
+    left.owed = device(*w, 1).peer(0).credits[ch_lite::kPointToPoint].owed();
+    left.back = device(*w, 1).peer(0).credits[ch_lite::kPointToPoint].left() - before;
+    if (!lone) ck_assert_int_eq(lite_cancel_recv(other), 1);
+    if (flags != 0) completed(*w, 0, sent);
+    check_clean(*w);
+    return left;
+  };
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{2520}, std::size_t{2521}, std::size_t{16384}})
+    for (const std::size_t room : {bytes, bytes + 100, bytes / 2})
+      for (const unsigned flags : {0u, unsigned{LITE_SEND_SYNC}})
+        for (const std::int32_t tag : {7, LITE_ANY_TAG})
+          for (const bool in_pieces : {false, true}) {
+            const Left a = exchange(true, bytes, room, flags, tag, in_pieces), b = exchange(false, bytes, room, flags, tag, in_pieces);
+            ck_assert_int_eq(a.status.error, bytes > room ? LITE_ERR_TRUNCATE : LITE_OK);
+            ck_assert_int_eq(a.status.error, b.status.error);
+            ck_assert(a.status.source == 0 && a.status.tag == 7 && a.status.peer == 0 && a.status.bytes == std::min(bytes, room));
+            ck_assert(b.status.source == 0 && b.status.tag == 7 && b.status.peer == 0 && b.status.bytes == a.status.bytes);
+            ck_assert(a.memory == b.memory);
+            const auto data = pattern(bytes, 3);
+            ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(a.status.bytes), a.memory.begin()));
+            ck_assert_uint_eq(a.owed, b.owed);
+            ck_assert_uint_eq(a.back, b.back);
+            ck_assert_uint_ne(a.back, 0);
+          }
+}
+END_TEST
+
+// What breaks the protocol does so for the awaited one as well: more than there is credit for, and more credit than was given.
+START_TEST(awaited_message_that_breaks_the_protocol_loses_its_peer) {
+  for (const bool overdraft : {true, false}) {
+    auto w = make_world(2, usual());
+    std::uint8_t into[64];
+    lite_request* posted = nullptr;
+    lite_status status;
+    w->as(1);
+    ck_assert_int_eq(lite_irecv(into, sizeof into, 0, &kEnvelope, nullptr, &status, &posted), LITE_PENDING);
+    w->as(0);
+    const std::uint32_t credit = overdraft ? 0 : 1000;
+    ch_lite::MessagePacket packet = {{ch_lite::PacketType::kShort, 0, 0, credit, 0}, 5, 0, 7, 0, 0};
+    int sent = 1;
+    if (overdraft) sent = static_cast<int>(device(*w, 1).window() / ch_lite::message_charge(0)) + 1;
+    const ch_lite::MessagePacket unexpected = {{ch_lite::PacketType::kShort, 0, 0, 0, 0}, 6, 0, 7, 0, 0};
+    for (; sent > 1; --sent) MPID_SendControl(&unexpected, sizeof unexpected, 1);
+    MPID_SendControl(&packet, sizeof packet, 1);
+    w->settle();
+    ck_assert_int_eq(completed(*w, 1, posted).error, LITE_ERR_PEER_LOST);
+    ck_assert_int_ne(device(*w, 1).peer(0).lost, 0);
+  }
+}
+END_TEST
+
+START_TEST(completion_is_told_in_one_call) {
+  auto w = make_world(2, usual());
+  std::uint8_t into[2][8];
+  lite_request *posted[2], *sent = nullptr;
+  lite_status status;
+  lite_completion done{};
+  w->as(1);
+  ck_assert_int_eq(lite_take_completion(&done), 0);
+  for (int i = 0; i < 2; ++i) ck_assert_int_eq(lite_irecv(into[i], 8, 0, &kEnvelope, into[i], &status, &posted[i]), LITE_PENDING);
+  w->as(0);
+  ck_assert_int_eq(lite_isend("1234", 4, 1, &kEnvelope, 0, nullptr, nullptr), LITE_OK);
+  ck_assert_int_eq(lite_isend("12345", 5, 1, &kEnvelope, LITE_SEND_SYNC, &sent, &sent), LITE_PENDING);
+  w->settle();
+  w->as(1);
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(lite_take_completion(&done), 2 - i);
+    ck_assert(done.cookie == into[i] && done.is_send == 0 && done.holds_buffer != 0);
+    ck_assert(done.status.error == LITE_OK && done.status.bytes == 4u + static_cast<unsigned>(i) && done.status.tag == 7);
+  }
+  ck_assert_int_eq(lite_take_completion(&done), 0);
+  w->as(0);
+  ck_assert_int_eq(lite_take_completion(&done), 1);
+  ck_assert(done.cookie == &sent && done.is_send != 0);
+  check_clean(*w);
+}
+END_TEST
+
 START_TEST(send_that_fails_gives_its_credit_back) {
   auto w = make_world(2, usual());
   w->as(0);
@@ -691,6 +803,12 @@ START_TEST(send_that_fails_gives_its_credit_back) {
   lite_request* r = nullptr;
   ck_assert_int_eq(lite_isend(data, sizeof data, 1, &e, 0, nullptr, &r), LITE_ERR_PEER_LOST);
   ck_assert_uint_eq(device(*w, 0).peer(1).credits[ch_lite::kPointToPoint].left(), before);
+  auto again = make_world(2, usual());
+  again->as(0);
+  again->ranks[0]->error[1] = ECONNRESET;
+  ck_assert_int_eq(lite_isend(data, sizeof data, 1, &e, 0, nullptr, nullptr), LITE_ERR_PEER_LOST);
+  ck_assert_uint_eq(device(*again, 0).peer(1).credits[ch_lite::kPointToPoint].left(), before);
+  ck_assert_int_ne(device(*again, 0).peer(1).lost, 0);
 }
 END_TEST
 
@@ -2003,7 +2121,7 @@ int main() {
                     matched_eager_message_goes_straight_into_the_users_buffer,
                     receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
                     handler_without_blocks_defers_and_keeps_channel_order,
-                    send_without_a_request_is_done_with_the_call_or_not_begun, send_that_fails_gives_its_credit_back, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    send_without_a_request_is_done_with_the_call_or_not_begun, awaited_message_leaves_what_any_other_leaves, awaited_message_that_breaks_the_protocol_loses_its_peer, completion_is_told_in_one_call, send_that_fails_gives_its_credit_back, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     many_sends_in_a_row_see_the_credit_that_comes_back, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,

@@ -1612,6 +1612,84 @@ START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
 }
 END_TEST
 
+// One read, when it brings one whole packet; whatever else the stream holds arrives as it does by poll(): the start of a packet, several, a frame behind one, an end.
+START_TEST(next_control_reads_what_is_set_aside) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  r.connect(0, 1);
+  r.turn(2);
+  Engine& e = r.engine(0);
+  e.set_signals(false);
+  hear_small(r, 0, 1, 6);
+  ck_assert_int_eq(r.world.unwatched(0), 1);
+  bool alone = false;
+  const auto next = [&] {
+    const std::uint8_t* packet = nullptr;
+    int from = -1;
+    alone = false;
+    Hold hold(e.gate());
+    const std::uint32_t length = e.next_control(&packet, from, alone);
+    ck_assert(length == 0 || from == 1);
+    return std::vector<std::uint8_t>(packet, packet + length);
+  };
+  const auto arrives = [&](const std::vector<std::uint8_t>& what) {
+    for (int i = 0; i < 100; ++i) {
+      const auto got = next();
+      if (!got.empty()) return got == what;
+      r.world.skip(10'000);
+    }
+    return false;
+  };
+  int alone_count = 0;
+  for (int i = 0; i < 40; ++i) {  // two looks at all among them
+    const std::uint64_t reads = e.counters().reads;
+    ck_assert(next().empty());
+    ck_assert_uint_eq(e.counters().reads, reads + 1);
+    if (i % 3 == 0) ck_assert(next().empty());
+    say(r.engine(1), 0, bytes_of(40, i));
+    ck_assert(arrives(bytes_of(40, i)));
+    alone_count += alone ? 1 : 0;
+  }
+  ck_assert_int_gt(alone_count, 30);
+  ck_assert_int_lt(alone_count, 40);
+  // Three at once: none is alone.
+  for (int i = 0; i < 3; ++i) say(r.engine(1), 0, bytes_of(50, i));
+  r.world.skip(1'000'000);
+  for (int i = 0; i < 3; ++i) {
+    ck_assert(arrives(bytes_of(50, i)));
+    ck_assert(!alone);
+  }
+  // As long as they may be, and more than is read ahead.
+  for (int i = 0; i < 3; ++i) say(r.engine(1), 0, bytes_of(kControlBytesMax, i));
+  for (int i = 0; i < 3; ++i) ck_assert(arrives(bytes_of(kControlBytesMax, i)));
+  // A frame of another kind, straight into its place, and a packet behind it.
+  constexpr std::size_t kMiddle = 100'000;
+  Taker taker(e, FrameKind::kTransfer, kMiddle);
+  const auto data = bytes_of(kMiddle, 9);
+  send_off(r.engine(1), 0, FrameKind::kTransfer, 1, data);
+  say(r.engine(1), 0, bytes_of(60, 1));
+  ck_assert(arrives(bytes_of(60, 1)));
+  ck_assert(taker.ended == 1 && taker.buffer == data);
+  hear_small(r, 0, 1, 20);
+  ck_assert(next().empty());
+  // The gathered leave with the look, and a lost peer is lost.
+  e.set_gather(true);
+  say(e, 1, bytes_of(30, 1));
+  e.set_gather(false);
+  ck_assert_int_eq(e.gathered(), 1);
+  ck_assert(next().empty());
+  ck_assert_int_eq(e.gathered(), 0);
+  Losses losses;
+  losses.install(e);
+  r.lose_host(1);
+  for (int i = 0; i < 100 && losses.count == 0; ++i) {
+    ck_assert(next().empty());
+    r.world.skip(10'000);
+  }
+  ck_assert_int_eq(losses.count, 1);
+  ck_assert_uint_eq(e.stagings_used(), 0);
+}
+END_TEST
+
 // Whose socket is full is told when it has room again, set aside or not.
 START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
   constexpr std::size_t kLong = 8'000'000;
@@ -1787,7 +1865,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

@@ -263,6 +263,11 @@ int MPID_ControlMsgAvail(void) {
 
 int MPID_ControlMsgMore(void) { return MPID_ControlMsgAvail(); }
 
+int MPID_NextControl(const void** pkt, void* spare, int* from, int* more) {
+  *more = 1;
+  return MPID_ControlMsgAvail() != 0 ? MPID_ViewAnyControl(pkt, spare, from) : 0;
+}
+
 int MPID_ViewAnyControl(const void** pkt, void*, int* from) {
   Rank& r = me();
   if (r.ready.empty()) broken("ViewAnyControl would wait");

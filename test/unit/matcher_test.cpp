@@ -90,6 +90,35 @@ START_TEST(ignored_tag_bits_do_not_match_nor_hide) {
 }
 END_TEST
 
+// Not linked anywhere until another is posted, which comes behind it then.
+START_TEST(lone_receive_is_the_only_one_and_has_no_wildcards) {
+  Matcher m;
+  ck_assert(m.start());
+  std::list<Receive> store;
+  ck_assert_ptr_null(m.lone());
+  for (const MatchKey& wild : {MatchKey{1, LITE_ANY_SOURCE, 5}, MatchKey{1, 0, LITE_ANY_TAG}}) {
+    Receive* r = post(m, store, wild);
+    ck_assert_ptr_null(m.lone());
+    ck_assert_ptr_eq(m.match_posted({1, 0, 5}), r);
+  }
+  Receive* first = post(m, store, {1, 0, 5});
+  ck_assert_ptr_eq(m.lone(), first);
+  Receive* second = post(m, store, {1, 0, 5});
+  ck_assert_ptr_null(m.lone());
+  Receive* third = post(m, store, {1, 0, 5});
+  ck_assert_ptr_eq(m.match_posted({1, 0, 5}), first);
+  m.withdraw(third);
+  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_eq(m.match_posted({1, 0, 5}), second);
+  Receive* again = post(m, store, {1, 0, 5});
+  ck_assert_ptr_eq(m.lone(), again);
+  m.withdraw(again);
+  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_null(m.match_posted({1, 0, 5}));
+  ck_assert_uint_eq(m.posted_count(), 0);
+}
+END_TEST
+
 START_TEST(withdrawn_receive_is_not_matched) {
   Matcher m;
   ck_assert(m.start());
@@ -277,7 +306,7 @@ int main() {
   return run_tests("matcher",
                    {message_goes_to_earliest_posted_receive_whatever_its_wildcards,
                     any_source_receive_takes_earliest_unexpected_message, ignored_tag_bits_do_not_match_nor_hide,
-                    withdrawn_receive_is_not_matched, visit_sees_every_unexpected_message_once_and_may_remove_it,
+                    lone_receive_is_the_only_one_and_has_no_wildcards, withdrawn_receive_is_not_matched, visit_sees_every_unexpected_message_once_and_may_remove_it,
                     agrees_with_a_list_matcher_on_random_sequences, cost_of_a_match_does_not_grow_with_the_queues,
                     wildcards_find_the_earliest_of_many_at_the_first_look}, 120);
 }

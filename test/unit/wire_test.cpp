@@ -109,6 +109,27 @@ START_TEST(control_packets_are_whole_and_bounded) {
 }
 END_TEST
 
+// One look, and what decode_frame says: whichever bit is wrong.
+START_TEST(control_length_agrees_with_decode_frame) {
+  std::mt19937_64 random(3);
+  int good_ones = 0;
+  for (int i = 0; i < 200'000; ++i) {
+    FrameHeader h = good(FrameKind::kControl);
+    h.length = random() % 8 == 0 ? 0 : static_cast<std::uint32_t>(random() % (2 * kControlBytesMax));
+    h.total = random() % 4 == 0 ? random() % (4 * kControlBytesMax) : h.length;
+    h.id = random();
+    std::uint8_t bytes[kFrameHeaderBytes];
+    std::memcpy(bytes, &h, sizeof h);
+    if (random() % 2 == 0) bytes[random() % sizeof bytes] ^= static_cast<std::uint8_t>(1u << random() % 8);
+    FrameHeader got;
+    const bool control = decode_frame({bytes, sizeof bytes}, got) && got.kind == FrameKind::kControl;
+    ck_assert_uint_eq(control_length(bytes), control ? got.length : 0);
+    good_ones += control ? 1 : 0;
+  }
+  ck_assert_int_gt(good_ones, 20'000);
+}
+END_TEST
+
 START_TEST(padding_is_less_than_a_line) {
   FrameHeader h = good();
   for (int pad = 0; pad < 256; ++pad) {
@@ -150,6 +171,6 @@ END_TEST
 
 int main() {
   return run_tests("wire", {good_headers_come_back_as_they_were, layout_on_the_wire_is_fixed, header_short_of_any_number_of_bytes_is_not_decoded,
-                            other_magic_version_or_kind_is_refused, piece_outside_its_whole_is_refused, control_packets_are_whole_and_bounded, padding_is_less_than_a_line,
+                            other_magic_version_or_kind_is_refused, piece_outside_its_whole_is_refused, control_packets_are_whole_and_bounded, control_length_agrees_with_decode_frame, padding_is_less_than_a_line,
                             empty_piece_is_good_only_in_an_empty_whole, random_bytes_decode_only_to_consistent_headers});
 }

@@ -64,8 +64,12 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
     else
         rreq->status.MPI_ERROR = MPI_SUCCESS;
 
+    if (likely(MPIDI_LITE_REQUEST(rreq).bounce == NULL)) {
+        MPIDI_LITE_REQUEST(rreq).request = NULL;
+        return;
+    }
     /* a truncated message still delivers what fits, as it does without a derived datatype */
-    if (MPIDI_LITE_REQUEST(rreq).bounce != NULL && !MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
+    if (!MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
         (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
         MPI_Aint unpacked = 0;
         int mpi_errno = MPIR_Typerep_unpack(MPIDI_LITE_REQUEST(rreq).bounce, bytes,
