@@ -88,8 +88,8 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
     MPID_ChannelGather(1);
   else if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE)
     flush_gathered();
-  const int result = request == nullptr && memory.pieces == nullptr && bytes <= ch_lite::kInPlaceMax
-                         ? device.send_small(memory.buffer, bytes, peer, key_of(envelope))
+  const int result = request == nullptr && memory.pieces == nullptr
+                         ? device.send_plain(memory.buffer, bytes, peer, key_of(envelope))
                          : device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
   if (gather) {
     MPID_ChannelGather(0);

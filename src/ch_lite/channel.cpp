@@ -376,8 +376,8 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
 
 static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes);
 
-int MPID_SendControlInPlace(void* pkt, int size, int dest) {
-  return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size));
+int MPID_SendControlInPlace(void* pkt, int size, const void* data, int bytes, int dest) {
+  return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size), data, static_cast<std::uint32_t>(bytes));
 }
 
 int64_t MPID_RecvFromChannel(void* buf, size_t maxsize, int from) {

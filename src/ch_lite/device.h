@@ -88,9 +88,6 @@ struct Region {
 inline constexpr std::uint32_t kSmallPutsPerPeer = 256;
 inline constexpr std::uint32_t kAccessesPerPeer = 32;
 
-// Of data, in a short message: up to here a copy costs less than what the kernel does for a list of pieces.
-inline constexpr std::uint64_t kInPlaceMax = 2560 - sizeof(MessagePacket);
-
 enum Lane { kPointToPoint = 0, kActive = 1 };
 
 // What stands open with one peer. 65,536 of them must be affordable: no buffers in here.
@@ -187,8 +184,8 @@ class Device {
   // ---- ordinary context; results are LITE_* ----
   // Whether a message is done with the call that starts it, when there is credit for it. The gate need not be held.
   bool may_leave_at_once(std::uint64_t bytes, int peer) const { return is_short(bytes, cutoffs_) && peer != options_.rank; }
-  // A small contiguous message, where may_leave_at_once(). LITE_PENDING: there is no credit, nothing was sent.
-  int send_small(const void* data, std::uint64_t bytes, int peer, const MatchKey& key);
+  // A short contiguous message, where may_leave_at_once(). LITE_PENDING: there is no credit, nothing was sent.
+  int send_plain(const void* data, std::uint64_t bytes, int peer, const MatchKey& key);
   // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was sent.
   int isend(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie, Request** request);
   int irecv(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, void* cookie, lite_status* status, Request** request);

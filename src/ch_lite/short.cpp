@@ -5,6 +5,7 @@ namespace ch_lite {
 namespace {
 
 constexpr std::uint64_t kLookForCreditMax = 16 * 1024;
+constexpr std::uint64_t kInPlaceMax = 2560 - sizeof(MessagePacket);  // of data: up to here a copy costs less than what the kernel does for a list of pieces
 
 MessagePacket short_packet(const MatchKey& key, std::uint64_t sender, std::uint64_t bytes) {
   return {{PacketType::kShort, sender != 0 ? kPacketSync : std::uint8_t{0}, 0, 0, 0}, key.context, key.source, key.tag, bytes, sender};
@@ -47,14 +48,14 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
   return result;
 }
 
-int Device::send_small(const void* data, std::uint64_t bytes, int peer, const MatchKey& key) {
+int Device::send_plain(const void* data, std::uint64_t bytes, int peer, const MatchKey& key) {
   Peer& p = peers_[peer];
   if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
   if (!p.credits[kPointToPoint].spend(message_charge(bytes))) return LITE_PENDING;
   mplite::Counters& c = mplite::channel_counters();
   ++c.short_msgs;
   c.short_bytes += bytes;
-  // Header, packet and data in one piece.
+  // Header, packet and, if it is little, data in one piece.
   struct {
     alignas(MessagePacket) std::uint8_t head[MPID_CONTROL_HEAD];
     MessagePacket packet;
@@ -62,8 +63,11 @@ int Device::send_small(const void* data, std::uint64_t bytes, int peer, const Ma
   } frame;
   static_assert(offsetof(decltype(frame), data) == MPID_CONTROL_HEAD + sizeof(MessagePacket));
   frame.packet = short_packet(key, 0, bytes);
-  if (bytes != 0) std::memcpy(frame.data, data, bytes);
-  const int result = send_packet(peer, &frame.packet.header, [&] { return MPID_SendControlInPlace(&frame.packet, static_cast<int>(sizeof frame.packet + bytes), peer); });
+  const std::uint64_t within = bytes <= kInPlaceMax ? bytes : 0;
+  if (within != 0) std::memcpy(frame.data, data, within);
+  const int result = send_packet(peer, &frame.packet.header, [&] {
+    return MPID_SendControlInPlace(&frame.packet, static_cast<int>(sizeof frame.packet + within), data, static_cast<int>(bytes - within), peer);
+  });
   return result < 0 ? send_short_failed(peer, bytes, nullptr, result) : LITE_OK;
 }
 

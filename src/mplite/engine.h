@@ -171,8 +171,8 @@ class Engine {
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
 
-  // The same for a packet with kFrameHeaderBytes of memory before it that may be written: it leaves from there in one piece. Ordinary context.
-  int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length);
+  // The same for a packet with kFrameHeaderBytes of memory before it that may be written, and `bytes` more of it at `data`: the first part leaves from there in one piece with its header. Ordinary context.
+  int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length, const void* data, std::uint32_t bytes);
 
   // A control packet (at most kBehindPacketMax bytes) and, right behind it, a frame of `bytes` from `data`: in one write, straight from the caller's memory. 0, and `op` as by send(); -errno: the
   // peer is lost; -EAGAIN: neither has been sent, and this is no moment for it (something is queued, or no memory).

@@ -372,15 +372,19 @@ int Engine::send_control(int peer, const iovec* parts, int parts_count) {
   return control_written(peer, parts, parts_count, length, write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length)));
 }
 
-int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length) {
-  const iovec part = {packet, length};
+int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length, const void* data, std::uint32_t bytes) {
+  iovec parts[2] = {{packet, length}, {const_cast<void*>(data), bytes}};
+  const int parts_count = bytes != 0 ? 2 : 1;
+  const std::uint32_t whole = length + bytes;
   Peer& p = peers_[peer];
-  if (!idle(p) || gather_ || gathered_peer_ == peer || length - 1 >= kControlBytesMax) return send_control(peer, &part, 1);
-  const FrameHeader header = make_header(FrameKind::kControl, length, 0, 0, length);
-  const iovec all = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
-  std::memcpy(all.iov_base, &header, sizeof header);
+  if (!idle(p) || gather_ || gathered_peer_ == peer || whole - 1 >= kControlBytesMax) return send_control(peer, parts, parts_count);
+  const FrameHeader header = make_header(FrameKind::kControl, whole, 0, 0, whole);
+  std::memcpy(packet - kFrameHeaderBytes, &header, sizeof header);
+  parts[0] = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
   ++counters_.writes;
-  return control_written(peer, &part, 1, length, net_.write(p.connection->fd, &all, 1));
+  const std::int64_t n = net_.write(p.connection->fd, parts, parts_count);
+  parts[0] = {packet, length};
+  return control_written(peer, parts, parts_count, whole, n);
 }
 
 // What the kernel did not take of header and packet, of which Net::write has given `result`, is kept.

@@ -413,12 +413,13 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
   for (std::size_t i = sizeof talk; i < packet.size(); ++i) packet[i] = pattern(key, i);
   std::memcpy(packet.data(), &talk, sizeof talk);
   ++p.control_sent;  // before: the call may run callbacks that say more
-  const bool split = random.chance(300), in_place = !split && !r.in_handler && random.chance(300);
+  const bool in_place = !r.in_handler && random.chance(300), split = random.chance(300);
   const std::size_t head = split ? sizeof(Talk) + random.below(filler + 1) : packet.size();
   if (in_place) packet.insert(packet.begin(), MPID_CONTROL_HEAD, 0xee);
   const int rc = lib(r, [&] {
     mplite::Hold gate(r.engine->gate());  // as MPID_SendControlInPlace wants it
-    return in_place ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(packet.size() - MPID_CONTROL_HEAD), to)
+    const int rest = in_place ? static_cast<int>(packet.size() - MPID_CONTROL_HEAD - head) : 0;
+    return in_place ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(head), packet.data() + MPID_CONTROL_HEAD + head, rest, to)
            : split  ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head, static_cast<int>(packet.size() - head), to)
                  : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), to);
   });

@@ -283,9 +283,9 @@ int MPID_SendControl(const void* pkt, int size, int dest) { return send_control(
 int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes, int dest) {
   return send_control(pkt, size, data, bytes, dest);
 }
-int MPID_SendControlInPlace(void* pkt, int size, int dest) {
+int MPID_SendControlInPlace(void* pkt, int size, const void* data, int bytes, int dest) {
   std::memset(static_cast<std::uint8_t*>(pkt) - MPID_CONTROL_HEAD, 0xee, MPID_CONTROL_HEAD);
-  return MPID_SendControl(pkt, size, dest);
+  return MPID_SendControlData(pkt, size, data, bytes, dest);
 }
 int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) { return start_send(Kind::kChannel, buf, size, dest, 0, id); }
 // Every other time it is no moment for it.
