@@ -8,6 +8,7 @@ namespace mplite {
 struct Counters {
   // engine
   std::uint64_t reads = 0, reads_empty = 0;  // receive calls, and those of them that found nothing
+  std::uint64_t looks = 0;  // calls that only ask whether something has come
   std::uint64_t writes = 0, writes_full = 0;  // send calls, and those that took less than was offered
   std::uint64_t waits = 0;                    // epoll calls
   std::uint64_t mask_calls = 0;               // signal mask changes and consumed pending signals
@@ -34,7 +35,7 @@ struct Counters {
   std::uint64_t truncated = 0;
   std::uint64_t no_memory_in_handler = 0;  // work left to ordinary context because a pool was empty
 
-  std::uint64_t system_calls() const { return reads + writes + waits + mask_calls + other_calls + yields + sleeps; }
+  std::uint64_t system_calls() const { return reads + looks + writes + waits + mask_calls + other_calls + yields + sleeps; }
 };
 
 }  // namespace mplite

@@ -118,8 +118,8 @@ class Engine {
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return exhaustive_; }
   // Nobody waits for what comes: bulk may be announced seldom (SO_RCVLOWAT). For the helper thread (implied in the handler).
   void set_patient(bool patient) MPLITE_SIGNAL_SAFE { patient_ = patient; }
-  // Whoever polls next waits for what comes: from a connection that is set aside, that poll reads up to `more` times again before it says that there is nothing. Of connections
-  // whose last message was a small one: a longer one is acknowledged on the sender's core if nobody is in recv when it comes. Ordinary context, gate held or not: who polls there is one thread at a time.
+  // Whoever polls next waits for what comes: at a connection that is set aside, that poll looks up to `more` times again before it says that there is nothing. Of connections
+  // whose last message was a small one, or one that is looked for without a read (nothing_came). Ordinary context, gate held or not: who polls there is one thread at a time.
   void set_close_looks(int more) { close_looks_ = more; }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note. False: out of memory.
   MPLITE_ORDINARY bool refill();
@@ -386,6 +386,7 @@ class Engine {
   // engine_receive.cpp
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
   bool may_read_one() const MPLITE_SIGNAL_SAFE;
+  bool nothing_came(const Connection& c) MPLITE_SIGNAL_SAFE;
   std::uint32_t read_one(const std::uint8_t** packet) MPLITE_SIGNAL_SAFE;
   void note_control(Connection& c, std::uint32_t length) MPLITE_SIGNAL_SAFE;
   static void set_destination(Connection& c, const Destination& destination) MPLITE_SIGNAL_SAFE;

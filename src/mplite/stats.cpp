@@ -38,6 +38,7 @@ constexpr CounterInfo kTable[] = {
     {"backstops", "Departures from MPI that were not armed and had to be looked at again.", &Counters::backstops},
     {"reads", "System calls that receive.", &Counters::reads},
     {"reads_empty", "Those that found nothing.", &Counters::reads_empty},
+    {"looks", "Calls that only asked whether something had come.", &Counters::looks},
     {"writes", "System calls that send.", &Counters::writes},
     {"writes_full", "Those that the kernel took less of than was offered.", &Counters::writes_full},
     {"waits", "System calls that ask which sockets are ready, or sleep for one.", &Counters::waits},

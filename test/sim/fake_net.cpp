@@ -484,6 +484,13 @@ std::int64_t FakeNet::write(int fd, const iovec* iov, int iovs) {
   return world_.write_bytes(fd, iov, iovs, true);
 }
 
+// Of an end or a reset it does not tell.
+bool FakeNet::has_input(int fd) {
+  Call call(*this);
+  const FakeWorld::Socket* s = world_.own(host_, fd, "has_input");
+  return s == nullptr || world_.readable_bytes(*s) > 0;
+}
+
 void FakeNet::close(int fd) {
   Call call(*this);
   if (world_.own(host_, fd, "close") != nullptr) world_.close_socket(fd);

@@ -171,6 +171,7 @@ class FakeNet final : public mplite::Net {
   int accept(int listener, sockaddr_storage& from) override;
   std::int64_t read(int fd, const iovec* iov, int iovs) override;
   std::int64_t write(int fd, const iovec* iov, int iovs) override;
+  bool has_input(int fd) override;
   void close(int fd) override;
   void set_options(int fd, const mplite::StreamOptions& options) override;
   int set_signal_driven(int fd, int tid, int signo) override;

@@ -1712,6 +1712,64 @@ START_TEST(next_control_reads_what_is_set_aside) {
 }
 END_TEST
 
+// For messages of a few packets, by both ways of polling: a look in place of most reads, which does not miss anything, and a read every so often, which an end needs.
+START_TEST(middling_messages_are_looked_for_before_they_are_read) {
+  for (const bool by_poll : {false, true}) {
+    constexpr std::size_t kMiddle = 10'000;
+    SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+    r.connect(0, 1);
+    r.turn(2);
+    Engine& e = r.engine(0);
+    e.set_signals(false);
+    std::uint32_t got = 0;
+    const auto next = [&] {
+      Hold hold(e.gate());
+      const std::uint8_t* packet = nullptr;
+      int from = -1;
+      bool alone = false;
+      if (by_poll && !e.control_ready()) e.poll();
+      got = by_poll ? e.view_control(&packet, from) : e.next_control(&packet, from, alone);
+      return got;
+    };
+    const auto hear_middle = [&] {
+      say(r.engine(1), 0, bytes_of(kMiddle, 1));
+      int polls = 1;
+      while (next() == 0 && polls++ < 100) r.world.skip(10'000);
+      ck_assert_uint_eq(got, kMiddle);
+      return polls;
+    };
+    for (int i = 0; i < Connection::kMarkDoubts + 6; ++i) hear_middle();
+    ck_assert_uint_eq(next(), 0);
+    ck_assert_int_eq(r.world.low_water(0), Connection::kMarkAtOnce);
+    const Counters before = e.counters();
+    for (int i = 0; i < 320; ++i) ck_assert_uint_eq(next(), 0);
+    ck_assert_uint_eq(e.counters().looks - before.looks, 300);
+    ck_assert_uint_eq(e.counters().reads - before.reads, 20);
+    for (int i = 0; i < 50; ++i) {
+      ck_assert_int_le(hear_middle(), 3);
+      for (int j = i % 5; j > 0; --j) ck_assert_uint_eq(next(), 0);
+    }
+    hear_small(r, 0, 1, 20);
+    ck_assert_uint_eq(next(), 0);
+    const std::uint64_t looks = e.counters().looks;
+    ck_assert_uint_eq(next(), 0);
+    ck_assert_uint_eq(e.counters().looks, looks);
+    for (int i = 0; i < Connection::kMarkDoubts + 1; ++i) hear_middle();
+    ck_assert_uint_eq(next(), 0);
+    Losses losses;
+    losses.install(e);
+    r.lose_host(1);
+    int polls = 0;
+    for (; polls < 100 && losses.count == 0; ++polls) {
+      ck_assert_uint_eq(next(), 0);
+      r.world.skip(10'000);
+    }
+    ck_assert_int_eq(losses.count, 1);
+    ck_assert_int_le(polls, 20);
+  }
+}
+END_TEST
+
 // Whose socket is full is told when it has room again, set aside or not.
 START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
   constexpr std::size_t kLong = 8'000'000;
@@ -1887,7 +1945,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

@@ -395,6 +395,28 @@ START_TEST(arriving_data_raises_the_chosen_signal_in_the_chosen_thread) {
 }
 END_TEST
 
+START_TEST(input_is_seen_without_a_read_whatever_the_mark) {
+  Link link;
+  char block[200] = {};
+  const auto has = [&](bool wanted) {  // what is written is there in a moment
+    for (int i = 0; i < 1000 && link.net.has_input(link.b) != wanted; ++i) usleep(1000);
+    return link.net.has_input(link.b) == wanted;
+  };
+  ck_assert(has(false));
+  ck_assert_int_eq(link.net.set_receive_low_water(link.b, 100'000), 0);
+  ck_assert_int_eq(link.write(link.a, block, 150), 150);
+  ck_assert(has(true));
+  ck_assert_int_eq(link.read(link.b, block, 100), 100);
+  ck_assert(has(true));
+  ck_assert_int_eq(link.read(link.b, block, 200), 50);
+  ck_assert(has(false));
+  ck_assert(link.net.has_input(-1));  // not known: a read will tell
+  shutdown(link.a, SHUT_WR);
+  ck_assert(has(true));
+  ck_assert_int_eq(link.read(link.b, block, 1), 0);
+}
+END_TEST
+
 START_TEST(low_water_mark_holds_readiness_back) {
   Link link;
   NetEvent event;
@@ -553,7 +575,7 @@ int main() {
         lengths_beyond_one_call_are_clamped, second_listener_on_a_port_is_refused, port_of_an_ended_job_can_be_had_again,
         ipv6_listener_leaves_the_ipv4_port_free, refused_connection_is_reported, readiness_is_level_triggered_and_carries_the_token,
         more_ready_than_one_call_tells_are_told_by_the_next, reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
-        low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent, round_trip_is_known_once_data_was_acknowledged,
+        input_is_seen_without_a_read_whatever_the_mark, low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent, round_trip_is_known_once_data_was_acknowledged,
         random_fills_every_byte_and_no_more,
         waiting_process_does_not_hand_its_epoll_to_a_child})
     tcase_add_test(cases, test);
