@@ -96,7 +96,9 @@ void Device::progress() {
       happened();
       if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
       if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) act_upon(at, static_cast<std::size_t>(bytes), from);
-      if (attention_head_ != nullptr) attend_to_all();
+      if (attention_head_ == nullptr) continue;
+      attend_to_all();
+      more = 1;  // it may have polled
     }
     dispatching_ = false;
   }

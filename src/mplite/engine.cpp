@@ -624,7 +624,11 @@ int Engine::poll() {
   // While several have something, all have their turn: the preferred one alone would be served until it has nothing left.
   const bool all = crowded_;
   if (all && aside_ != nullptr) take_back();
-  if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list && !(hot_ == aside_ && hot_->staging == nullptr && !hot_->in_frame && nothing_came(*hot_))) moved = pump(*hot_) ? 1 : 0;
+  if (!all && hot_ != nullptr && !hot_->parked && !hot_->in_ready_list) {
+    const bool looked = hot_ == aside_ && hot_->staging == nullptr && !hot_->in_frame && looked_for(*hot_);
+    if (!looked || !nothing_came(*hot_)) moved = pump(*hot_) ? 1 : 0;
+    if (looked && moved != 0) judge_look();
+  }
   if (!all && !signals_ && hot_ != nullptr && options_.aside_after > 0 && hot_reads_ == options_.aside_after && (aside_ == nullptr || aside_->low_water != aside_->mark)) set_aside();
   close_looks_ = 0;
   --depth_;

@@ -269,6 +269,7 @@ class Engine {
   static constexpr std::uint32_t kYoungMax = 64;  // connections in handshake; a flood drops the oldest
   static constexpr int kDepartedError = ESHUTDOWN;   // for what was still open with a process that ended in order
   static constexpr int kIdleStride = 16;          // polls per look at the sockets when nothing is outstanding
+  static constexpr int kLooksMissed = 8;          // messages in a row that looks did not see: then nobody looks any more
   static constexpr int kAllStride = 16;           // reads of the preferred socket by polls, per look at all
 
   struct Queue {
@@ -387,6 +388,9 @@ class Engine {
   bool pump(Connection& c) MPLITE_SIGNAL_SAFE;
   bool may_read_one() const MPLITE_SIGNAL_SAFE;
   bool nothing_came(const Connection& c) MPLITE_SIGNAL_SAFE;
+  bool looked_for(const Connection& c) const MPLITE_SIGNAL_SAFE { return c.mark != 1 && looks_missed_ < kLooksMissed; }
+  // Something was read: behind a look, or by the read that is made every so often, which one of 16 is if looks tell the truth. Who answers in the kernel's place (SMC, a library that is preloaded) may not.
+  void judge_look() MPLITE_SIGNAL_SAFE { looks_missed_ = tick_ % kAllStride == 0 ? looks_missed_ + 1 : 0; }
   std::uint32_t read_one(const std::uint8_t** packet) MPLITE_SIGNAL_SAFE;
   void note_control(Connection& c, std::uint32_t length) MPLITE_SIGNAL_SAFE;
   static void set_destination(Connection& c, const Destination& destination) MPLITE_SIGNAL_SAFE;
@@ -467,6 +471,7 @@ class Engine {
   std::uint64_t budget_ = kNoBudget;
   std::uint64_t written_[2] = {};  // bytes, by writer()
   int close_looks_ = 0;  // see set_close_looks
+  int looks_missed_ = 0;
   unsigned tick_ = 0;   // calls of poll(), and the close looks
   unsigned looks_ = 0;  // calls of poll_all()
   std::int64_t silence_look_ns_ = 0;

@@ -259,8 +259,7 @@ bool Engine::may_read_one() const {
 // Who spins on recv holds the socket's lock most of the time. What comes then waits for the end of that call and is worked through, and acknowledged, by the receiver; otherwise by the sender's core, at once. So for
 // messages of a few packets somebody looks first who does not take the lock. Every so often the read is made all the same.
 bool Engine::nothing_came(const Connection& c) {
-  if (c.mark == 1) return false;
-  if (tick_ % kAllStride == 0) return false;
+  if (!looked_for(c) || tick_ % kAllStride == 0) return false;
   ++counters_.looks;
   return !net_.has_input(c.fd);
 }
@@ -284,6 +283,7 @@ std::uint32_t Engine::read_one(const std::uint8_t** packet) {
   const bool all = tick_ / kAllStride != strides;
   if (n > 0) {
     const auto got = static_cast<std::uint32_t>(n);
+    if (looked_for(c)) judge_look();
     c.answered = true;
     c.full = got == part.iov_len;
     c.end = got;

@@ -327,8 +327,8 @@ void Sim::progress(Rank& r) {
     }
     const auto* bytes = static_cast<const std::uint8_t*>(at);
     std::vector<std::uint8_t> copy(bytes, bytes + std::min<int>(length, sizeof packet));
+    if (more == 0 && lib(r, [] { return MPID_ControlMsgMore(); }) != 0) fail("rank %d: a control packet behind one that came alone", r.id);
     on_control(r, from, copy.data(), length);
-    if (more == 0) break;
   }
 }
 

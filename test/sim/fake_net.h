@@ -87,6 +87,7 @@ class FakeWorld {
   int low_water(int host) const;  // the highest of its connections
   int unwatched(int host) const;  // connections that it does not ask epoll about
   int fail_watch = 0;             // errno of every watch() from now on
+  bool blind = false;  // has_input() sees nothing
   Random& random() { return random_; }
 
  private:

@@ -229,6 +229,32 @@ START_TEST(next_control_looks_polls_and_views_in_one) {
 }
 END_TEST
 
+// Of one that came alone it is said that there is none.
+START_TEST(next_control_tells_when_nothing_is_behind_it) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  r.connect(0, 1);
+  r.engine(1).set_signals(false);
+  const Bytes packet = bytes_of(100, 1);
+  Bytes spare(MPID_CONTROL_BYTES_MAX);
+  int alone = 0;
+  for (int i = 0; i < 40; ++i) {
+    r.as(0);
+    ck_assert_int_eq(MPID_SendControl(packet.data(), 100, 1), 0);
+    r.as(1);
+    Hold hold(channel_gate());
+    const void* at = nullptr;
+    int from = -1, more = -1, length = 0;
+    for (int j = 0; j < 100 && length == 0; ++j, r.world.skip(10'000)) length = MPID_NextControl(&at, spare.data(), &from, &more);
+    ck_assert_int_eq(length, 100);
+    if (more == 0) {
+      ++alone;
+      ck_assert_int_eq(MPID_ControlMsgMore(), 0);
+    }
+  }
+  ck_assert_int_gt(alone, 20);
+}
+END_TEST
+
 START_TEST(recv_any_control_waits_for_a_packet) {
   SimRanks r;
   r.connect(0, 1);
@@ -1225,7 +1251,7 @@ int main() {
   return run_tests("channel",
                    {control_packets_are_fifo_per_pair, control_packet_may_be_on_the_callers_stack,
                     control_packets_of_1_byte_to_the_most_are_taken_and_no_others, control_packet_is_looked_at_where_it_was_read, control_receive_that_is_too_short_gets_the_first_bytes,
-                    data_behind_a_control_packet_arrives_as_one_packet, control_packet_leaves_from_where_it_is, next_control_looks_polls_and_views_in_one, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
+                    data_behind_a_control_packet_arrives_as_one_packet, control_packet_leaves_from_where_it_is, next_control_looks_polls_and_views_in_one, next_control_tells_when_nothing_is_behind_it, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
                     channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
                     channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, receive_moves_to_other_memory_with_what_has_arrived, receive_that_has_no_room_for_what_has_arrived_does_not_move, isend_keeps_the_buffer_until_test_or_wait_says_so,
                     isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,

@@ -680,7 +680,6 @@ START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
 }
 END_TEST
 
-// The loss that a send finds takes no credit along.
 // By the few lines for the one message that is waited for, and by the general way, which is taken as soon as another receive is posted: both leave the same.
 START_TEST(awaited_message_leaves_what_any_other_leaves) {
   struct Left {
@@ -793,6 +792,7 @@ START_TEST(completion_is_told_in_one_call) {
 }
 END_TEST
 
+// The loss that a send finds takes no credit along.
 START_TEST(send_that_fails_gives_its_credit_back) {
   auto w = make_world(2, usual());
   w->as(0);

@@ -1745,6 +1745,18 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
     for (int i = 0; i < 320; ++i) ck_assert_uint_eq(next(), 0);
     ck_assert_uint_eq(e.counters().looks - before.looks, 300);
     ck_assert_uint_eq(e.counters().reads - before.reads, 20);
+    // Several looks in one poll; the read and the look at all are still every 16th.
+    const Counters close = e.counters();
+    for (int i = 0; i < 80; ++i) {
+      e.set_close_looks(3);
+      ck_assert_uint_eq(next(), 0);
+    }
+    if (!by_poll) {  // by poll() there is one
+      ck_assert_uint_eq(e.counters().looks - close.looks, 300);
+      ck_assert_uint_eq(e.counters().reads - close.reads, 20);
+      ck_assert_uint_eq(e.counters().waits - close.waits, 20);
+    }
+    e.set_close_looks(0);
     for (int i = 0; i < 50; ++i) {
       ck_assert_int_le(hear_middle(), 3);
       for (int j = i % 5; j > 0; --j) ck_assert_uint_eq(next(), 0);
@@ -1756,6 +1768,13 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
     ck_assert_uint_eq(e.counters().looks, looks);
     for (int i = 0; i < Connection::kMarkDoubts + 1; ++i) hear_middle();
     ck_assert_uint_eq(next(), 0);
+    // Looks that see nothing are given up.
+    r.world.blind = true;
+    for (int i = 0; i < 8; ++i) hear_middle();
+    for (int i = 0; i < 20; ++i) ck_assert_int_le(hear_middle(), 3);
+    const std::uint64_t blind_looks = e.counters().looks;
+    ck_assert_uint_eq(next(), 0);
+    ck_assert_uint_eq(e.counters().looks, blind_looks);
     Losses losses;
     losses.install(e);
     r.lose_host(1);
