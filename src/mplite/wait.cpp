@@ -22,10 +22,10 @@ constexpr std::int64_t kSleepAfterAloneNs = 2000 * kMicro;
 constexpr std::int64_t kPollOnlyNs = 20 * kMicro;
 
 // A socket ends a sleep at once, so without shared memory the limits only bound how late a deadline is noticed. With it, a message in shared memory waits
-// for the end of the sleep: a thirty-second of the wait so far, which a program that waited that long does not notice, and never more than 4 ms. A waking costs 10 to 40 us,
+// for the end of the sleep: a thirty-second of the wait so far, which a program that waited that long does not notice, and never more than 8 ms. A waking costs 10 to 70 us,
 // so an idle rank takes about 1 % of its core (test/lab/scale.sh).
 constexpr std::int64_t kSleepMaxNs = 100'000 * kMicro;
-constexpr std::int64_t kSleepMaxSharedNs = 4000 * kMicro;
+constexpr std::int64_t kSleepMaxSharedNs = 8000 * kMicro;
 constexpr std::int64_t kSleepMinNs = 50 * kMicro;
 constexpr std::int64_t kSleepShare = 8, kSleepShareShared = 32;
 constexpr std::int64_t kSleepAfterSharedNs = 4000 * kMicro;
