@@ -765,6 +765,28 @@ START_TEST(awaited_message_that_breaks_the_protocol_loses_its_peer) {
 }
 END_TEST
 
+// Credit of the other lane comes back with it, too.
+START_TEST(awaited_message_brings_back_credit_for_active_messages) {
+  auto w = make_world(2, usual());
+  std::uint8_t into[8];
+  lite_request *posted = nullptr, *sent = nullptr;
+  lite_status status;
+  w->as(1);
+  const std::uint64_t before = device(*w, 1).peer(0).credits[ch_lite::kActive].left();
+  ck_assert_int_eq(lite_am_isend(0, 3, "head", 4, nullptr, 0, nullptr, &sent), LITE_OK);
+  const auto spent = static_cast<std::uint32_t>(before - device(*w, 1).peer(0).credits[ch_lite::kActive].left());
+  ck_assert_uint_ne(spent, 0);
+  ck_assert_int_eq(lite_irecv(into, sizeof into, 0, &kEnvelope, nullptr, &status, &posted), LITE_PENDING);
+  w->as(0);
+  const ch_lite::MessagePacket packet = {{ch_lite::PacketType::kShort, 0, 0, 0, spent}, 5, 0, 7, 0, 0};
+  MPID_SendControl(&packet, sizeof packet, 1);
+  w->as(1);
+  lite_progress();
+  ck_assert_int_eq(completed(*w, 1, posted).error, LITE_OK);
+  ck_assert_uint_eq(device(*w, 1).peer(0).credits[ch_lite::kActive].left(), before);
+}
+END_TEST
+
 START_TEST(completion_is_told_in_one_call) {
   auto w = make_world(2, usual());
   std::uint8_t into[2][8];
@@ -2121,7 +2143,7 @@ int main() {
                     matched_eager_message_goes_straight_into_the_users_buffer,
                     receive_posted_while_an_unexpected_eager_message_arrives_completes_on_arrival,
                     handler_without_blocks_defers_and_keeps_channel_order,
-                    send_without_a_request_is_done_with_the_call_or_not_begun, awaited_message_leaves_what_any_other_leaves, awaited_message_that_breaks_the_protocol_loses_its_peer, completion_is_told_in_one_call, send_that_fails_gives_its_credit_back, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
+                    send_without_a_request_is_done_with_the_call_or_not_begun, awaited_message_leaves_what_any_other_leaves, awaited_message_that_breaks_the_protocol_loses_its_peer, awaited_message_brings_back_credit_for_active_messages, completion_is_told_in_one_call, send_that_fails_gives_its_credit_back, handler_without_blocks_throws_fragments_away_and_goes_on, request_with_a_fragment_under_way_ends_with_the_fragment, receive_matched_behind_a_deferred_message_gets_its_own_data,
                     huge_eager_message_in_the_handler_waits_for_ordinary_context,
                     stock_is_full_whenever_a_call_returns,
                     many_sends_in_a_row_see_the_credit_that_comes_back, flood_without_receives_is_bounded_by_credit_and_goes_on_by_rendezvous,
