@@ -289,7 +289,7 @@ std::uint32_t Engine::read_one(const std::uint8_t** packet) {
     c.end = got;
     counters_.bytes_in += got;
     const std::uint32_t length = got > kFrameHeaderBytes ? control_length(c.staging->bytes) : 0;
-    if (kFrameHeaderBytes + length == got && !all) {
+    if (length != 0 && kFrameHeaderBytes + length == got && !all) {
       c.begin = got;
       *packet = c.staging->bytes + kFrameHeaderBytes;
       note_control(c, length);

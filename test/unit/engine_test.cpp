@@ -1672,13 +1672,22 @@ START_TEST(next_control_reads_what_is_set_aside) {
   ck_assert(taker.ended == 1 && taker.buffer == data);
   hear_small(r, 0, 1, 20);
   ck_assert(next().empty());
+  // A header and nothing else, for which there is no packet.
+  for (int i = 1; i <= 20; ++i) {
+    Taker nothing(e, FrameKind::kTransfer, 0);
+    send_off(r.engine(1), 0, FrameKind::kTransfer, 1, {});
+    r.world.skip(1'000'000);
+    for (int j = 0; j < 3; ++j) ck_assert(next().empty());
+    ck_assert_int_eq(nothing.ended, 1);
+  }
+  Taker again(e, FrameKind::kTransfer, kMiddle);
   // The mark follows.
   constexpr std::size_t kAtOnce = 50'000;
   ck_assert_int_eq(r.world.low_water(0), 1);
   for (int i = 0; i < Connection::kMarkDoubts + 1; ++i) {
-    taker.arrived = 0;
+    again.arrived = 0;
     send_off(r.engine(1), 0, FrameKind::kTransfer, 1, bytes_of(kAtOnce, i));
-    for (int j = 0; j < 100 && taker.arrived < kAtOnce; ++j) {
+    for (int j = 0; j < 100 && again.arrived < kAtOnce; ++j) {
       ck_assert(next().empty());
       r.world.skip(10'000);
     }
