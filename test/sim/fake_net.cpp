@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 
 #include "alloc_trap.h"
+#include "mplite/wire.h"
 
 namespace sim {
 namespace {
@@ -245,7 +246,11 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   std::uint64_t n = std::min<std::uint64_t>(there, total(iov, iovs));
   const std::uint64_t could = n;
   if (faulty && random_.chance(faults_.would_block)) n = 0;
-  if (faulty && n > 1 && random_.chance(faults_.short_io)) n = random_.chance(512) ? 1 : random_.between(1, n - 1);
+  if (faulty && n > 1 && random_.chance(faults_.short_io)) {
+    static constexpr std::uint64_t kLikely[] = {1, 1, mplite::kFrameHeaderBytes};  // of what comes alone: one byte, and a frame's header
+    const std::uint64_t likely = kLikely[random_.below(3)];
+    n = random_.chance(700) && likely < n ? likely : random_.between(1, n - 1);
+  }
   if (faulty && read_limit) n = std::min(n, read_limit(s.host, n));
   if (n < could) due_at(now_ + 1000, index);  // as if the rest came just afterwards
   if (n == 0) return -EAGAIN;

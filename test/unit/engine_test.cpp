@@ -1444,6 +1444,20 @@ static void hear_small(SimRanks& r, int rank, int from, int times) {
   e.poll();
 }
 
+// Rank 0 is told of nothing by signals, so that whom it only polls is set aside.
+struct RanksThatPoll : SimRanks {
+  static constexpr int kAsideAfter = 4;
+  explicit RanksThatPoll(int size = 2) : SimRanks(size, no_faults(), [](EngineOptions& o) { o.aside_after = kAsideAfter; }) {
+    for (int i = 1; i < size; ++i) connect(0, i);
+    turn(2);
+    engine(0).set_signals(false);
+  }
+  void set_first_aside() {
+    hear_small(*this, 0, 1, kAsideAfter + 2);
+    ck_assert_int_eq(world.unwatched(0), 1);
+  }
+};
+
 // So high that a message which one write brings is acknowledged by its sender's core; not for longer ones nor for single packets, and not for every change of mind.
 START_TEST(mark_follows_the_length_of_messages) {
   constexpr std::size_t kMiddle = 50'000, kLong = 300'000;
@@ -1614,14 +1628,9 @@ END_TEST
 
 // One read, when it brings one whole packet; whatever else the stream holds arrives as it does by poll(): the start of a packet, several, a frame behind one, an end.
 START_TEST(next_control_reads_what_is_set_aside) {
-  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
-  r.connect(0, 1);
-  r.connect(0, 2);
-  r.turn(2);
+  RanksThatPoll r(3);
   Engine& e = r.engine(0);
-  e.set_signals(false);
-  hear_small(r, 0, 1, 6);
-  ck_assert_int_eq(r.world.unwatched(0), 1);
+  r.set_first_aside();
   bool alone = false;
   int from = -1;
   const auto next = [&] {
@@ -1725,11 +1734,8 @@ END_TEST
 START_TEST(middling_messages_are_looked_for_before_they_are_read) {
   for (const bool by_poll : {false, true}) {
     constexpr std::size_t kMiddle = 10'000;
-    SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
-    r.connect(0, 1);
-    r.turn(2);
+    RanksThatPoll r;
     Engine& e = r.engine(0);
-    e.set_signals(false);
     std::uint32_t got = 0;
     const auto next = [&] {
       Hold hold(e.gate());
@@ -1801,13 +1807,9 @@ END_TEST
 // Whose socket is full is told when it has room again, set aside or not.
 START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
   constexpr std::size_t kLong = 8'000'000;
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
-  r.connect(0, 1);
-  r.turn(2);
+  RanksThatPoll r;
   Engine& e = r.engine(0);
-  e.set_signals(false);
-  hear_small(r, 0, 1, 6);
-  ck_assert_int_eq(r.world.unwatched(0), 1);
+  r.set_first_aside();
   Taker taker(r.engine(1), FrameKind::kTransfer, kLong);
   const auto data = bytes_of(kLong, 2);
   SendOp* op = nullptr;
@@ -1823,13 +1825,9 @@ END_TEST
 
 // Nobody would ever hear of it again: an error, no hang.
 START_TEST(connection_that_cannot_be_taken_back_is_lost) {
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
-  r.connect(0, 1);
-  r.turn(2);
+  RanksThatPoll r;
   Engine& e = r.engine(0);
-  e.set_signals(false);
-  hear_small(r, 0, 1, 6);
-  ck_assert_int_eq(r.world.unwatched(0), 1);
+  r.set_first_aside();
   Losses losses;
   losses.install(e);
   r.world.fail_watch = ENOMEM;
