@@ -13,7 +13,7 @@ namespace ch_lite {
 int Device::am_isend(int peer, std::uint32_t handler, const void* header, std::uint32_t header_bytes, const void* data,
                      std::uint64_t data_bytes, void* cookie, Request** request) {
   const AmSend message{handler, header_bytes, header, data, data_bytes};
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.am_msgs;
   c.am_bytes += header_bytes + data_bytes;
   if (peer == options_.rank) return am_send_self(message);
@@ -249,7 +249,7 @@ std::uint32_t Device::deliver_active_messages() {
   std::uint32_t delivered = 0;
   // No more than were there: what the callbacks bring about waits for the next call, so that this one ends.
   const std::uint32_t limit = active_messages();
-  mplite::channel_gate().enter();
+  gate().enter();
   while (delivered < limit) {
     Message* m;
     {
@@ -258,16 +258,16 @@ std::uint32_t Device::deliver_active_messages() {
     }
     if (m == nullptr) break;
     // Outside the gate: the host's handler may run long, and signals must find it open.
-    mplite::channel_gate().leave();
+    gate().leave();
     auto* header = static_cast<const std::uint8_t*>(m->block.data);
     am_callback_(m->peer, m->am_handler, header, m->am_header_bytes, header + padded_header(m->am_header_bytes), m->bytes, am_callback_arg_);
     ++delivered;
-    mplite::channel_gate().enter();
+    gate().enter();
     Scope scope(*this);
     free_message(m);
     happened();
   }
-  mplite::channel_gate().leave();
+  gate().leave();
   delivering_ = false;
   return delivered;
 }

@@ -18,7 +18,7 @@ namespace {
 // The gate, and one piece of work on the device. At the end, in this order: what was put off is done, the stock is topped up, the gate opens.
 class Entry {
  public:
-  Entry() : hold_(mplite::channel_gate()), scope_(*device_current) {}
+  explicit Entry(Device& device = *device_current) : hold_(device.gate()), scope_(device) {}
 
  private:
   struct TopUp {
@@ -29,25 +29,25 @@ class Entry {
   Device::Scope scope_;
 };
 
-[[gnu::noinline]] void back() {
+[[gnu::noinline, gnu::cold]] void back() {
   LITE_HOT_SET(away, 0);
   const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
   if (hooks.came_back != nullptr) hooks.came_back(hooks.arg);
 }
 
-void came_to_look(int call) {
+inline void came_to_look(int call) {
   LITE_HOT_SET(last_call, call);
   LITE_HOT_SET(only_sends, 0);
-  if (LITE_HOT_GET(away) != 0) back();
+  if (LITE_HOT_GET(away) != 0) [[unlikely]] back();
 }
 
-void came_for(int call) {
+[[gnu::always_inline]] inline void came_for(int call) {
   LITE_HOT_SET(calls, LITE_HOT_GET(calls) + 1);
   LITE_HOT_SET(started, 1);
   came_to_look(call);
 }
 
-int bad_argument(int peer, const char* what) {
+[[gnu::noinline, gnu::cold]] int bad_argument(int peer, const char* what) {
   const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
   if (hooks.report != nullptr) hooks.report(hooks.arg, LITE_ERR_ARG, peer, EINVAL, what);
   return LITE_ERR_ARG;
@@ -72,31 +72,60 @@ void flush_gathered() {
   MPID_ChannelFlush();
 }
 
-int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
-              lite_request** request) {
-  if (!is_peer(peer)) return bad_argument(peer, "lite_isend: no such peer");
-  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
-    return bad_argument(peer, "lite_isend: a wildcard in the envelope of a send");
-  if (bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_isend: too long");
-  Device& device = *device_current;
-  if (request == nullptr && ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer))) return LITE_PENDING;
-  const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, mplite::channel_counters().gathered_late) && device.may_gather();
+// Null: nothing.
+const char* wrong_with_send(size_t bytes, int peer, const lite_envelope* envelope) {
+  if (!is_peer(peer)) return "lite_isend: no such peer";
+  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG) return "lite_isend: a wildcard in the envelope of a send";
+  if (bytes > ch_lite::kMessageBytesMax) return "lite_isend: too long";
+  return nullptr;
+}
+
+// The application comes to send. True: the message may wait for company.
+inline bool came_to_send(Device& device, int peer) {
+  const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late) && device.may_gather();
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
-  Entry entry;
+  return gather;
+}
+
+// Within an Entry, around a send: what is gathered stays in front of it.
+[[gnu::noinline]] void begin_gathering(bool gather) {
   if (gather)
     MPID_ChannelGather(1);
-  else if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE)
+  else
     flush_gathered();
-  const int result = request == nullptr && memory.pieces == nullptr
-                         ? device.send_plain(memory.buffer, bytes, peer, key_of(envelope))
-                         : device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request);
-  if (gather) {
-    MPID_ChannelGather(0);
-    const int waiting = MPID_ChannelGathered();
-    if (waiting <= 1) LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : LITE_GATHERED_UNGUARDED);  // one: these are others than before
-  }
+}
+[[gnu::noinline]] void end_gathering() {
+  MPID_ChannelGather(0);
+  const int waiting = MPID_ChannelGathered();
+  if (waiting <= 1) LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : LITE_GATHERED_UNGUARDED);  // one: these are others than before
+}
+template <typename Send>
+inline int send_in_order(bool gather, Send send) {
+  if (gather || LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) [[unlikely]] begin_gathering(gather);
+  const int result = send();
+  if (gather) [[unlikely]] end_gathering();
   return result;
+}
+
+int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
+              lite_request** request) {
+  if (const char* what = wrong_with_send(bytes, peer, envelope)) return bad_argument(peer, what);
+  Device& device = *device_current;
+  if (request == nullptr && ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer))) return LITE_PENDING;
+  const bool gather = came_to_send(device, peer);
+  Entry entry(device);
+  return send_in_order(gather, [&] { return device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request); });
+}
+
+// The way of most messages: send_from() without request, of what lies in one piece.
+int send_at_once(const void* data, size_t bytes, int peer, const lite_envelope* envelope) {
+  Device& device = *device_current;
+  if (const char* what = wrong_with_send(bytes, peer, envelope)) [[unlikely]] return bad_argument(peer, what);
+  if (!device.may_leave_at_once(bytes, peer)) return LITE_PENDING;
+  const bool gather = came_to_send(device, peer);
+  Entry entry(device);
+  return send_in_order(gather, [&] { return device.send_plain(data, bytes, peer, key_of(envelope)); });
 }
 
 [[gnu::noinline]] void take_over_completed(Device& device) {
@@ -143,6 +172,7 @@ void lite_am_set_callback(lite_am_callback callback, void* arg) {
 
 int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
                lite_request** request) {
+  if (request == nullptr && flags == 0) [[likely]] return send_at_once(buffer, bytes, peer, envelope);
   return send_from(buffer, bytes, peer, envelope, flags, cookie, request);
 }
 
@@ -243,7 +273,7 @@ int lite_progress(void) {
   LITE_HOT_SET(skip, pace.skip());
   if (!look && device.completions() == 0 && device.active_messages() == 0) return 0;
   {
-    mplite::Hold hold(mplite::channel_gate());
+    mplite::Hold hold(device.gate());
     const bool everywhere = pace.seldom() && device.options().hooks.look_everywhere != nullptr;
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, true);
     device.progress();
@@ -326,7 +356,7 @@ int lite_finalize_flush(void) {
   for (;;) {
     const std::uint64_t before = device.events();
     {
-      mplite::Hold hold(mplite::channel_gate());
+      mplite::Hold hold(device.gate());
       device.progress();
     }
     device.deliver_active_messages();

@@ -54,7 +54,6 @@ int start_fault(StartFault fault, const char* error) {
 }
 
 void progress(void*) { g_boot->device->progress(); }
-void want_arm(bool want) { LITE_HOT_SET(want_arm, want ? 1 : 0); }
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
@@ -242,7 +241,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   controller.kind = b->knobs.controller;
   controller.signal = b->knobs.signal;
   controller.progress = progress;
-  controller.want_arm = want_arm;
+  controller.want_arm = &lite_hot.want_arm;
   controller.grace = b->knobs.grace;
   if (b->controller.start(*b->engine, controller, error, sizeof error) < 0) return fail(LITE_ERR_SYSTEM, "%s", error);
   lite_set_thread_multiple(thread_multiple);

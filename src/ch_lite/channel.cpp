@@ -349,7 +349,7 @@ int MPID_ViewAnyControl(const void** pkt, void* spare, int* from) {
 
 int MPID_NextControl(const void** pkt, void* spare, int* from, int* more) {
   *more = 1;
-  if (g_channel->stash_head != nullptr) {
+  if (g_channel->stash_head != nullptr) [[unlikely]] {
     *pkt = spare;
     return take_stashed(spare, MPID_CONTROL_BYTES_MAX, from);
   }
@@ -374,7 +374,7 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
   return engine().send_control(dest, parts, bytes > 0 ? 2 : 1);
 }
 
-static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes);
+static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes && MPID_CONTROL_FLAT == Engine::kFlatBytes);
 
 int MPID_SendControlInPlace(void* pkt, int size, const void* data, int bytes, int dest) {
   return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size), data, static_cast<std::uint32_t>(bytes));

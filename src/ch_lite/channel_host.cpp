@@ -105,7 +105,7 @@ struct Host : Process {
   int envelope_size = 0;
   alignas(16) std::uint8_t envelope[kEnvelopeMax];
   bool away = false;
-  bool want_arm = false;
+  volatile int want_arm = 0;
   bool ending = false;
   int lost_peer = -1, lost_error = 0;
   std::uint64_t news_seen = 0;
@@ -218,8 +218,6 @@ void progress(void*) {
   tell_outstanding(h);
 }
 
-void want_arm(bool want) { g_host->want_arm = want; }
-
 void lost(void*, int peer, int error) {
   if (g_host->lost_peer >= 0) return;
   g_host->lost_peer = peer;
@@ -239,7 +237,7 @@ class Call {
   }
   ~Call() {
     tell_outstanding(h_);
-    const bool leave = h_.away = h_.want_arm;
+    const bool leave = h_.away = h_.want_arm != 0;
     channel_gate().leave();
     if (leave) h_.controller.leave_library(kind_);
   }
@@ -484,7 +482,7 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   controller.kind = h->knobs.controller;
   controller.signal = h->knobs.signal;
   controller.progress = progress;
-  controller.want_arm = want_arm;
+  controller.want_arm = &h->want_arm;
   controller.grace = h->knobs.grace;
   if (h->controller.start(*h->engine, controller, g_last_error, sizeof g_last_error) < 0) return -1;
   h->engine->set_outstanding(true);  // each call of the host's is one because it wants to know

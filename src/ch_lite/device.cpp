@@ -27,6 +27,7 @@ HostSettings host_settings;
 Device::Device(const DeviceOptions& options)
     : options_(options),
       cutoffs_{options.short_max, options.eager_max},
+      short_end_(options.short_max != 0 ? std::min(options.short_max, kShortBytesMax) + 1 : 0),
       eager_cutoff_(options.eager_max),
       window_(credit_window(options.credits_bytes, options.unexpected_max_bytes, options.size)),
       blocks_(options.unexpected_max_bytes) {}
@@ -42,6 +43,8 @@ bool Device::start() {
   const auto size = static_cast<std::size_t>(options_.size);
   if (!peer_table_.start(size, size + kForeignMax) || !matcher_.start()) return false;
   peers_ = peer_table_.data();
+  gate_ = &mplite::channel_gate();
+  counters_ = &mplite::channel_counters();
   for (std::size_t i = 0; i < size; ++i)
     for (Credits& lane : peers_[i].credits) lane.start(window_);
   set_tag_ignore_bits(host_settings.tag_ignore_bits);
@@ -75,7 +78,7 @@ bool Device::headroom() {
     refill();
     if (enough()) return true;
   } else {
-    ++mplite::channel_counters().no_memory_in_handler;
+    ++counters().no_memory_in_handler;
   }
   return false;
 }
@@ -94,9 +97,9 @@ void Device::progress() {
     int bytes = !handler && refill() ? MPID_NextControl(&at, packet_, &from, &more) : view(MPID_ControlMsgAvail());
     for (; bytes > 0 && from >= 0 && from < peers(); bytes = more != 0 ? view(MPID_ControlMsgMore()) : 0) {
       happened();
-      if (peers_[from].lost != 0) continue;  // what a lost peer had still said is void: its requests have failed
-      if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) act_upon(at, static_cast<std::size_t>(bytes), from);
-      if (attention_head_ == nullptr) continue;
+      if (peers_[from].lost != 0) [[unlikely]] continue;  // what a lost peer had still said is void: its requests have failed
+      if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) [[unlikely]] act_upon(at, static_cast<std::size_t>(bytes), from);
+      if (attention_head_ == nullptr) [[likely]] continue;
       attend_to_all();
       more = 1;  // it may have polled
     }
@@ -253,7 +256,7 @@ void Device::complete(Request* r, int error) {
   move_to_list(r, nullptr);
   --outstanding_;
   happened();
-  if (r->counted) {
+  if (r->counted) [[unlikely]] {
     r->counted = false;
     Peer& p = peers_[r->peer];
     --p.accesses_out;
@@ -261,7 +264,7 @@ void Device::complete(Request* r, int error) {
   }
   r->to(RequestState::kComplete);
   r->status.error = error;
-  if (r->owned) {
+  if (r->owned) [[unlikely]] {
     r->to(RequestState::kFree);
     requests_.give(r);
     return;
@@ -328,7 +331,7 @@ void Device::free_message(Message* m) {
 
 void Device::count_unexpected(Peer& from, std::uint64_t bytes) {
   if (bytes > kLongBytes) from.tell_late = true;
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.unexpected;
   c.unexpected_bytes += bytes;
   if (blocks_.bytes_in_use() > c.unexpected_bytes_peak) c.unexpected_bytes_peak = blocks_.bytes_in_use();
@@ -339,7 +342,7 @@ Block Device::obtain_block(std::uint64_t bytes) {
   const bool handler = MPID_ChannelInHandler() != 0;
   if (!handler) block = blocks_.take_or_allocate(bytes);
   if (block.data == nullptr) block = blocks_.take(bytes);
-  if (block.data == nullptr && bytes != 0 && handler) ++mplite::channel_counters().no_memory_in_handler;
+  if (block.data == nullptr && bytes != 0 && handler) ++counters().no_memory_in_handler;
   return block;
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "../mplite/counters.h"
+#include "../mplite/gate.h"
 #include "../mplite/growing_table.h"
 #include "../mplite/pool.h"
 #include "../mplite/signal_safe.h"
@@ -94,6 +95,13 @@ enum Lane { kPointToPoint = 0, kActive = 1 };
 struct Peer {
   Credits credits[2];   // by Lane
   RequestList pending;  // requests that are lost with this peer
+  int lost = 0;         // 0, or the errno for which it was given up
+  std::uint8_t attention = 0;  // kAttention*
+  std::uint8_t in_time = 0;    // messages by rendezvous in a row that found their receive, at most kInTimeEnough
+  bool tell_late = false;      // a long one of the peer's did not: said with the next packet
+  bool on_attention_list = false;
+  bool on_am_list = false;
+  bool departed = false;       // lost, which concerns only what is open with just this peer
   // Eager messages of both lanes whose channel receive is not posted, in the order of their envelopes, which is the channel's order.
   Message* deferred_head = nullptr;
   Message* deferred_tail = nullptr;
@@ -117,15 +125,8 @@ struct Peer {
   Access* answers = nullptr;
   Peer* attention_next = nullptr;
   const char* broken = nullptr;  // the protocol error, for people
-  int lost = 0;                  // 0, or the errno for which it was given up
   std::uint32_t eager_max = 0;    // with eager_auto, bytes; 0: not measured yet
   std::uint32_t eager_looks = 0;  // messages until it is measured again
-  std::uint8_t attention = 0;    // kAttention*
-  std::uint8_t in_time = 0;      // messages by rendezvous in a row that found their receive, at most kInTimeEnough
-  bool tell_late = false;        // a long one of the peer's did not: said with the next packet
-  bool on_attention_list = false;
-  bool on_am_list = false;
-  bool departed = false;         // lost, which concerns only what is open with just this peer
 
   // Nothing is open, and nothing of it is held here: the number may go to another process.
   bool is_clean() const {
@@ -183,7 +184,7 @@ class Device {
 
   // ---- ordinary context; results are LITE_* ----
   // Whether a message is done with the call that starts it, when there is credit for it. The gate need not be held.
-  bool may_leave_at_once(std::uint64_t bytes, int peer) const { return is_short(bytes, cutoffs_) && peer != options_.rank; }
+  bool may_leave_at_once(std::uint64_t bytes, int peer) const { return bytes < short_end_ && peer != options_.rank; }
   // A short contiguous message, where may_leave_at_once(). LITE_PENDING: there is no credit, nothing was sent.
   int send_plain(const void* data, std::uint64_t bytes, int peer, const MatchKey& key);
   // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was sent.
@@ -255,6 +256,9 @@ class Device {
   bool may_gather() const { return may_gather_; }
 
   const DeviceOptions& options() const { return options_; }
+  // The engine's, since start().
+  mplite::Gate& gate() const { return *gate_; }
+  mplite::Counters& counters() const MPLITE_SIGNAL_SAFE { return *counters_; }
   // For tests and reports.
   const Blocks& blocks() const { return blocks_; }
   std::uint64_t last_eager_cutoff() const { return eager_cutoff_; }
@@ -281,7 +285,7 @@ class Device {
   void act_upon(const void* at, std::size_t bytes, int from) MPLITE_SIGNAL_SAFE;
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE {
-    if (attention_head_ != nullptr) attend_to_all();
+    if (attention_head_ != nullptr) [[unlikely]] attend_to_all();
     if (const bool now = outstanding(); now != is_outstanding()) {
       told_outstanding_.store(now, std::memory_order_relaxed);
       MPID_ChannelSetOutstanding(now ? 1 : 0);
@@ -304,14 +308,14 @@ class Device {
   template <typename Send>
   int send_packet(int peer, PacketHeader* packet, Send send) MPLITE_SIGNAL_SAFE {
     Peer& p = peers_[peer];
-    if (p.lost != 0) return -p.lost;
+    if (p.lost != 0) [[unlikely]] return -p.lost;
     packet->credit = p.credits[kPointToPoint].take_owed();
     packet->am_credit = p.credits[kActive].take_owed();
     const std::uint8_t flags = packet->flags;
-    if (p.tell_late) packet->flags |= kPacketLate;
+    if (p.tell_late) [[unlikely]] packet->flags |= kPacketLate;
     int result = send();
     if (result == -ENOBUFS && MPID_ChannelInHandler() == 0 && MPID_ChannelRefill() == 0) result = send();
-    if (result >= 0) {
+    if (result >= 0) [[likely]] {
       p.tell_late = false;
       return 0;
     }
@@ -450,7 +454,10 @@ class Device {
   }
 
   DeviceOptions options_;
+  mplite::Gate* gate_ = nullptr;
+  mplite::Counters* counters_ = nullptr;
   Cutoffs cutoffs_;
+  std::uint64_t short_end_;  // is_short(): below
   std::uint64_t copy_ns_per_mb_ = 0;  // with eager_auto; 0: not measured yet
   std::uint64_t eager_cutoff_;        // the one that was measured last, or all peers'
   std::uint64_t window_;

@@ -63,7 +63,7 @@ int Device::put(int peer, std::uint64_t key, std::uint64_t offset, const void* d
     if (bytes != 0) std::memmove(region->base + offset, data, bytes);
     return LITE_OK;
   }
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.put_msgs;
   c.put_bytes += bytes;
   return start_access(RequestKind::kPut, peer, key, offset, data, bytes, cookie, request);
@@ -76,7 +76,7 @@ int Device::get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer,
     if (bytes != 0) std::memmove(buffer, region->base + offset, bytes);
     return LITE_OK;
   }
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.get_msgs;
   c.get_bytes += bytes;
   return start_access(RequestKind::kGet, peer, key, offset, buffer, bytes, cookie, request);
@@ -106,7 +106,7 @@ int Device::start_access(RequestKind kind, int peer, std::uint64_t key, std::uin
 bool Device::room_to_say() {
   if (MPID_ChannelHeadroom() != 0) return true;
   if (MPID_ChannelInHandler() == 0) return MPID_ChannelRefill() == 0;
-  ++mplite::channel_counters().no_memory_in_handler;
+  ++counters().no_memory_in_handler;
   return false;
 }
 
@@ -224,7 +224,7 @@ Region* Device::accessible(const Packet& packet, int from) {
     protocol_error(from, kNotExposed);
     return nullptr;
   }
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.served_msgs;
   c.served_bytes += packet.bytes;
   return region;

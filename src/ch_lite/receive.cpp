@@ -12,7 +12,7 @@ void Device::fill_status(lite_status* status, const MatchKey& envelope, int peer
   status->tag = envelope.tag;
   status->peer = peer;
   status->bytes = std::min(bytes, room);
-  if (bytes > room) ++mplite::channel_counters().truncated;
+  if (bytes > room) ++counters().truncated;
 }
 
 // The receive has its message. It is on that peer's list from here on; what state it is in, the protocol says.

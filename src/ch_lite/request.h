@@ -71,33 +71,34 @@ struct lite_request : ch_lite::PostedNode {
   std::uint64_t pool_handle = 0;
   ch_lite::Device* device = nullptr;
 
+  // What every receive and send needs, in few lines of the cache.
   ch_lite::RequestState state = ch_lite::RequestState::kFree;
   ch_lite::RequestKind kind = ch_lite::RequestKind::kReceive;
   bool owned = false;  // the device's own (an active message without data that waits for credit): never reported
   bool synchronous = false;
+  bool counted = false;        // kPut, kGet: among its peer's accesses under way
+  bool fragment_open = false;  // what goes with the RTS has not all left, or come
   int peer = -1;                // -1: a receive from any source, unmatched
   mplite::Memory memory{};      // the user's buffer or pieces; a send only reads it; null: a put that left whole with the call
   std::uint64_t bytes = 0;      // length of the send; room of the receive
-  std::uint64_t incoming = 0;   // receive: full length of the matched message
-  std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved,
-  std::uint64_t fragment = 0;   // of which so many go with the RTS
-  bool fragment_open = false;   // and have not all left, or come
-  MPID_TransferId transfer = 0;  // kReceivingTransfer
-  MPID_ChannelId channel = 0;
   void* cookie = nullptr;
   lite_status status{};
-
   ch_lite::RequestList* list = nullptr;  // where it is linked while pending
   lite_request* list_next = nullptr;
   lite_request* list_prev = nullptr;
   lite_request* queue_next = nullptr;  // completion queue, the lane of kWaitingCredit, or puts not yet acknowledged
+
+  std::uint64_t incoming = 0;   // receive: full length of the matched message
+  std::uint64_t accepted = 0;   // rendezvous: bytes that will be moved,
+  std::uint64_t fragment = 0;   // of which so many go with the RTS
+  MPID_TransferId transfer = 0;  // kReceivingTransfer
+  MPID_ChannelId channel = 0;
 
   ch_lite::Block am_header{};  // kWaitingCredit: a copy of the host's header
   std::uint32_t am_handler = 0;
   std::uint32_t am_header_bytes = 0;
 
   // kPut, kGet: the memory at the target
-  bool counted = false;  // among its peer's accesses under way
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
 

@@ -10,7 +10,7 @@ namespace ch_lite {
 // request waits, as it would in a rendezvous.
 int Device::send_self(const Memory& memory, std::uint64_t bytes, const MatchKey& key, bool synchronous, void* cookie, Request** request) {
   const int self = options_.rank;
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.self_msgs;
   c.self_bytes += bytes;
   if (Request* r = match(key)) {

@@ -1,11 +1,14 @@
 // Short protocol: envelope and data in one control packet. And the acks of synchronous short and eager messages.
+#include <cstddef>
+#include <cstring>
+
 #include "device.h"
 
 namespace ch_lite {
 namespace {
 
 constexpr std::uint64_t kLookForCreditMax = 16 * 1024;
-constexpr std::uint64_t kInPlaceMax = 2560 - sizeof(MessagePacket);  // of data: up to here a copy costs less than what the kernel does for a list of pieces
+constexpr std::uint64_t kInPlaceMax = MPID_CONTROL_FLAT - sizeof(MessagePacket);  // of data
 
 MessagePacket short_packet(const MatchKey& key, std::uint64_t sender, std::uint64_t bytes) {
   return {{PacketType::kShort, sender != 0 ? kPacketSync : std::uint8_t{0}, 0, 0, 0}, key.context, key.source, key.tag, bytes, sender};
@@ -28,7 +31,7 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
     if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
     choice = choose();
   }
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   if (choice.out_of_credit) ++c.credit_stalls;
   if (choice.protocol == Protocol::kShort) {
     CHLITE_CHECK(p.credits[kPointToPoint].spend(choice.charge));
@@ -50,9 +53,9 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
 
 int Device::send_plain(const void* data, std::uint64_t bytes, int peer, const MatchKey& key) {
   Peer& p = peers_[peer];
-  if (p.lost != 0) return report(LITE_ERR_PEER_LOST, peer);
-  if (!p.credits[kPointToPoint].spend(message_charge(bytes))) return LITE_PENDING;
-  mplite::Counters& c = mplite::channel_counters();
+  if (p.lost != 0) [[unlikely]] return report(LITE_ERR_PEER_LOST, peer);
+  if (!p.credits[kPointToPoint].spend(message_charge(bytes))) [[unlikely]] return LITE_PENDING;
+  mplite::Counters& c = counters();
   ++c.short_msgs;
   c.short_bytes += bytes;
   // Header, packet and, if it is little, data in one piece.
@@ -68,13 +71,14 @@ int Device::send_plain(const void* data, std::uint64_t bytes, int peer, const Ma
   const int result = send_packet(peer, &frame.packet.header, [&] {
     return MPID_SendControlInPlace(&frame.packet, static_cast<int>(sizeof frame.packet + within), data, static_cast<int>(bytes - within), peer);
   });
-  return result < 0 ? send_short_failed(peer, bytes, nullptr, result) : LITE_OK;
+  if (result < 0) [[unlikely]] return send_short_failed(peer, bytes, nullptr, result);
+  return LITE_OK;
 }
 
 // The credit is spent. Data leaves from where it is, or from a copy if it is in pieces.
 int Device::send_short(const Memory& memory, std::uint64_t bytes, int peer, const MatchKey& key, bool synchronous, void* cookie,
                        Request** request) {
-  mplite::Counters& c = mplite::channel_counters();
+  mplite::Counters& c = counters();
   ++c.short_msgs;
   c.short_bytes += bytes;
   Request* r = nullptr;
@@ -114,16 +118,16 @@ int Device::send_packed(int peer, const MatchKey& key, std::uint64_t sender, con
 bool Device::take_awaited(const void* at, std::size_t bytes, int from) {
   auto* const r = static_cast<Request*>(matcher_.lone());
   MessagePacket m;
-  if (r == nullptr || r->peer != from || r->memory.pieces != nullptr || bytes < sizeof m) return false;
+  if (r == nullptr || r->peer != from || r->memory.pieces != nullptr || bytes < sizeof m) [[unlikely]] return false;
   std::memcpy(&m, at, sizeof m);
   if (m.header.type != PacketType::kShort || m.header.flags != 0 || m.header.am_credit != 0 || m.context != r->key.context || m.source != r->key.source || m.tag != r->key.tag ||
-      m.bytes != bytes - sizeof m || m.bytes > r->bytes || m.bytes > kShortBytesMax)
+      m.bytes != bytes - sizeof m || m.bytes > r->bytes || m.bytes > kShortBytesMax) [[unlikely]]
     return false;
   Credits& credits = peers_[from].credits[kPointToPoint];
   const std::uint64_t charge = message_charge(m.bytes);
-  if (!credits.takes(charge) || !credits.refund(m.header.credit)) return false;
+  if (!credits.takes(charge) || !credits.refund(m.header.credit)) [[unlikely]] return false;
   credits.pass(charge);
-  if (credits.due()) attend(peers_[from], kAttentionCredit);
+  if (credits.due()) [[unlikely]] attend(peers_[from], kAttentionCredit);
   matcher_.withdraw(r);
   r->status = {LITE_OK, m.source, m.tag, from, m.bytes};
   if (m.bytes != 0) mplite::copy_bytes(r->memory.buffer, static_cast<const std::uint8_t*>(at) + sizeof m, m.bytes);

@@ -19,19 +19,21 @@ class Streak {
   // The application sends to `peer`, and nothing but sends came since the last one (`nothing_else`); `late`: how often gathered messages have left late so far.
   // True: it may be gathered.
   bool send(int peer, bool nothing_else, std::uint64_t late) {
-    if (late != late_) was_late(late);
-    if (!nothing_else || peer != peer_) {
+    if (late != late_) [[unlikely]] was_late(late);
+    if (!nothing_else || peer != peer_) [[likely]] {
       long_ = length_ >= kLong;
       length_ = 0;
       peer_ = peer;
     }
     ++length_;
-    if (since_late_ < kForgiven && ++since_late_ == kForgiven) price_ = kAlone;
+    if (since_late_ < kForgiven) [[unlikely]] {
+      if (++since_late_ == kForgiven) price_ = kAlone;
+    }
     return length_ > (long_ && price_ == kAlone ? kAloneAgain : price_);
   }
 
  private:
-  void was_late(std::uint64_t late) {
+  [[gnu::noinline]] void was_late(std::uint64_t late) {
     late_ = late;
     price_ = price_ < kAloneMax / 4 ? price_ * 4 : kAloneMax;
     length_ = since_late_ = 0;

@@ -47,6 +47,11 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   }
   grace_.set_on(options.grace);
   running_ = rc == 0;
+  if (options.want_arm != nullptr) want_arm_ = options.want_arm;
+  {
+    Hold hold(engine.gate());
+    publish();
+  }
   if (running_) fork_shield_raise(engine, in_child, this);
   return rc;
 }
@@ -155,13 +160,11 @@ void Controller::stop_signal() {
 
 void Controller::publish() {
   // With work of the host's a helper that is armed already may have to be told, too.
-  const bool want = host_on_.load(std::memory_order_relaxed) || ((outstanding_ || always_) && (!armed() || grace_.on()));
-  if (options_.want_arm != nullptr) options_.want_arm(running_ && options_.kind != ControllerKind::kSync && want);
-}
-
-void Controller::set_outstanding(bool outstanding) {
-  outstanding_ = outstanding;
-  publish();
+  const bool host = host_on_.load(std::memory_order_relaxed), may_arm = !armed() || grace_.on();
+  const bool can = running_ && options_.kind != ControllerKind::kSync;
+  wants_[0] = can && (host || (always_ && may_arm)) ? 1 : 0;
+  wants_[1] = can && (host || may_arm) ? 1 : 0;
+  tell();
 }
 
 void Controller::set_always(bool always) {
@@ -534,8 +537,10 @@ void Controller::set_host_work(const HostWork& work) {
 
 // Sequentially consistent on both words: either the helper sees that it is off, or it is seen to be busy here.
 void Controller::end_host_work() {
-  host_on_.store(false);
+  if (!host_on_.exchange(false)) return;
   while (host_busy_.load()) sched_yield();
+  Hold hold(engine_->gate());
+  publish();
 }
 
 void Controller::host_pass() {

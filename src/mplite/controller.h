@@ -23,13 +23,13 @@ namespace mplite {
 class Controller {
  public:
   // `progress(arg)` moves everything and acts on it; it is called gate held, with Engine::async() telling whether it may allocate.
-  // `want_arm(…)` is told, gate held or in the owning thread, when leave_library() has or has no longer something to do.
+  // `want_arm` is set, gate held or in the owning thread: 1 when leave_library() has something to do, else 0. Kept by the caller for the controller's life.
   struct Options {
     ControllerKind kind = ControllerKind::kSigio;
     int signal = SIGIO;
     void (*progress)(void* arg) = nullptr;
     void* arg = nullptr;
-    void (*want_arm)(bool want) = nullptr;
+    volatile int* want_arm = nullptr;
     bool grace = true;  // learn when not to arm (grace.h)
   };
   // Event-driven mode of `thread`: what the host does above the engine (schedules of collectives, active messages) moves too. `progress` is called by the helper thread,
@@ -47,8 +47,11 @@ class Controller {
   // Ordinary context, same thread. Afterwards no handler runs; the signal's disposition and mask are as before start().
   void stop();
 
-  // Gate held. Whether something should move while the application computes.
-  void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE;
+  // Gate held. Whether something should move while the application computes. Twice per message of a ping-pong: that is why publish() leaves the answers ready.
+  void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE {
+    outstanding_ = outstanding;
+    tell();
+  }
   // With several application threads the owner cannot know what the others start: it arms whenever it leaves.
   void set_always(bool always);
 
@@ -96,7 +99,9 @@ class Controller {
   void disarm() MPLITE_SIGNAL_SAFE;
   void start_backstop(std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   bool outlast_handshake();
+  // Whatever want_arm depends on, but for outstanding_, has changed.
   void publish() MPLITE_SIGNAL_SAFE;
+  void tell() MPLITE_SIGNAL_SAFE { __atomic_store_n(want_arm_, wants_[outstanding_ ? 1 : 0], __ATOMIC_RELAXED); }
   int start_signal(char* error, std::size_t error_size);
   static void forget();
   int start_thread(char* error, std::size_t error_size);
@@ -124,6 +129,9 @@ class Controller {
   bool running_ = false;
   bool outstanding_ = false;
   bool always_ = false;
+  int wants_[2] = {};  // want_arm without and with something outstanding
+  volatile int unheard_ = 0;
+  volatile int* want_arm_ = &unheard_;
   static constexpr std::int64_t kHandshakeGraceNs = 1'000'000;
   std::int64_t grace_ns_ = 20 * kHandshakeGraceNs;  // of waiting in vain
   std::atomic<int> armed_{0};

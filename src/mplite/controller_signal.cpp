@@ -147,6 +147,7 @@ bool Controller::take_over() {
   Hold hold(engine_->gate());
   if ((armed() || always_) && !owner_is_gone()) return false;
   armed_.store(0);
+  publish();
   pthread_sigmask(SIG_BLOCK, &set_, &mask_before_);
   if (backstop_signal_ != 0) {  // the former owner's; an instance on its way to him does nothing
     timer_delete(backstop_timer_);
@@ -227,7 +228,7 @@ void Controller::in_child(void* arg) {
   self->armed_.store(0);
   self->host_on_.store(false);
   self->host_busy_.store(false);  // the helper thread is not here
-  if (self->options_.want_arm != nullptr) self->options_.want_arm(false);
+  self->publish();
   if (!self->signal_started_) return;
   self->forget();
   self->restore(self->options_.signal, self->before_);

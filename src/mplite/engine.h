@@ -170,6 +170,7 @@ class Engine {
   // Sends one control packet made of `parts`; copies what the kernel does not take. 0; -EHOSTUNREACH and kin when the peer is lost;
   // -ENOBUFS when async and a pool is empty (never after headroom()).
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
+  static constexpr std::uint32_t kFlatBytes = 2560;  // a packet of up to that is made one piece: the copy costs less than what the kernel does for a list of pieces
 
   // The same for a packet with kFrameHeaderBytes of memory before it that may be written, and `bytes` more of it at `data`: the first part leaves from there in one piece with its header. Ordinary context.
   int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length, const void* data, std::uint32_t bytes);

@@ -245,7 +245,7 @@ void Engine::note_control(Connection& c, std::uint32_t length) {
   c.expect_long = false;
   choose_mark(c, length);
   ++counters_.frames_in;
-  if (settling_ != nullptr && settling_ != &c) settle();
+  if (settling_ != nullptr && settling_ != &c) [[unlikely]] settle();
   settling_ = &c;
 }
 
@@ -289,7 +289,7 @@ std::uint32_t Engine::read_one(const std::uint8_t** packet) {
     c.end = got;
     counters_.bytes_in += got;
     const std::uint32_t length = got > kFrameHeaderBytes ? control_length(c.staging->bytes) : 0;
-    if (length != 0 && kFrameHeaderBytes + length == got && !all) {
+    if (length != 0 && kFrameHeaderBytes + length == got && !all) [[likely]] {
       c.begin = got;
       *packet = c.staging->bytes + kFrameHeaderBytes;
       note_control(c, length);

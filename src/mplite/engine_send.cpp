@@ -11,7 +11,6 @@ namespace mplite {
 namespace {
 
 constexpr std::uint64_t kAlignedMin = 16 * 1024;  // payloads from here on are aligned: below, it makes no difference
-constexpr std::uint64_t kFlatBytes = 2560;         // up to here a copy costs less than what the kernel does for a list of pieces
 constexpr int kControlPartsMax = 3;
 constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
 constexpr std::uint32_t kFrameGrowth = 16;
@@ -376,13 +375,16 @@ int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t 
   iovec parts[2] = {{packet, length}, {const_cast<void*>(data), bytes}};
   const int parts_count = bytes != 0 ? 2 : 1;
   const std::uint32_t whole = length + bytes;
-  Peer& p = peers_[peer];
-  if (!idle(p) || gather_ || gathered_peer_ == peer || whole - 1 >= kControlBytesMax) return send_control(peer, parts, parts_count);
+  const Peer& p = peers_[peer];
+  const Connection* c = p.connection;
+  // Nothing is on its way out to anybody: as idle(), in fewer places.
+  const bool clear = (queued_sends_ | static_cast<unsigned>(gathered_ | p.holds) | (gather_ ? 1U : 0U)) == 0;
+  if (!clear || c == nullptr || c->state != ConnectionState::kUp || whole - 1 >= kControlBytesMax) [[unlikely]] return send_control(peer, parts, parts_count);
   const FrameHeader header = make_header(FrameKind::kControl, whole, 0, 0, whole);
   std::memcpy(packet - kFrameHeaderBytes, &header, sizeof header);
   parts[0] = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
   ++counters_.writes;
-  const std::int64_t n = net_.write(p.connection->fd, parts, parts_count);
+  const std::int64_t n = net_.write(c->fd, parts, parts_count);
   parts[0] = {packet, length};
   return control_written(peer, parts, parts_count, whole, n);
 }
@@ -395,7 +397,7 @@ int Engine::control_written(int peer, const iovec* parts, int parts_count, std::
   }
   const std::uint64_t sent = result > 0 ? static_cast<std::uint64_t>(result) : 0;
   count_written(sent);
-  if (sent == kFrameHeaderBytes + length) {
+  if (sent == kFrameHeaderBytes + length) [[likely]] {
     ++counters_.frames_out;
     return 0;
   }

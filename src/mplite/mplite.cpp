@@ -34,7 +34,7 @@ struct Library : Process {
   Messages* messages = nullptr;
   Controller controller;
   bool away = false;  // left with something outstanding
-  bool want_arm = false;
+  volatile int want_arm = 0;
   // of the last receive waited for, or message probed
   int last_tag = -1;
   int last_source = -1;
@@ -67,8 +67,6 @@ void progress(void*) {
   tell_outstanding(l);
 }
 
-void want_arm(bool want) { g_library->want_arm = want; }
-
 void free_library() {
   Library* l = g_library;
   if (l == nullptr) return;
@@ -90,7 +88,7 @@ class Call {
   ~Call() {
     Library& l = library_;
     tell_outstanding(l);
-    const bool leave = l.want_arm;
+    const bool leave = l.want_arm != 0;
     l.away = leave;
     l.engine->gate().leave();
     if (leave) l.controller.leave_library();
@@ -239,7 +237,7 @@ int join(int rank, int size, const void* table) {
   controller.kind = l.knobs.controller;
   controller.signal = l.knobs.signal;
   controller.progress = progress;
-  controller.want_arm = want_arm;
+  controller.want_arm = &l.want_arm;
   controller.grace = l.knobs.grace;
   if (l.controller.start(*l.engine, controller, error, sizeof error) < 0) return fail(MP_ERR_SYSTEM, "%s", error);
   return MP_OK;

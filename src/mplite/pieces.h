@@ -19,7 +19,7 @@ void copy_in_steps(void* to, const void* from, std::size_t bytes) MPLITE_SIGNAL_
 // within a page (measured: 8 to 15 bytes 25 times, up to 31 twice; 16 KB, Zen 4). There, and there only, the copy is made in steps that are shorter than that.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) MPLITE_SIGNAL_SAFE {
   const auto behind = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % 4096;
-  if (bytes > kCopyStep && behind - 1 < 63) return copy_in_steps(to, from, bytes);
+  if (bytes > kCopyStep && behind - 1 < 63) [[unlikely]] return copy_in_steps(to, from, bytes);
   std::memcpy(to, from, bytes);
 }
 

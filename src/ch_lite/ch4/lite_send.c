@@ -1,11 +1,22 @@
 /* Native sends: MPI buffers, datatypes and error flags on one side, lite_isend on the other. */
 #include "lite_impl.h"
 
-/* Sends to the process of `av`. On success *request is a pending or a completed request; a given *request is used, as the host's
- * work queues want it. VCI lock held. */
-static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                   MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
-                   MPIR_Request ** request, unsigned flags)
+static inline lite_envelope envelope_of(const MPIR_Comm * comm, int context_offset, int tag)
+{
+    return (lite_envelope) {
+        .context = (uint32_t) (comm->context_id + context_offset),
+        .source = comm->rank,
+        .tag = tag
+    };
+}
+
+/* send_to(), of anything. */
+static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
+                    MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
+                    MPIR_Request ** request, unsigned flags) __attribute__((noinline));
+static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
+                    MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
+                    MPIR_Request ** request, unsigned flags)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
@@ -19,11 +30,7 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     MPIR_Datatype *dt_ptr;
 
     const int peer = MPIDI_LITE_peer(av);
-    const lite_envelope envelope = {
-        .context = (uint32_t) (comm->context_id + context_offset),
-        .source = comm->rank,
-        .tag = tag
-    };
+    const lite_envelope envelope = envelope_of(comm, context_offset, tag);
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
@@ -38,16 +45,6 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
         MPIR_ERR_CHECK(mpi_errno);
         MPIR_Assert(packed_bytes == (MPI_Aint) data_sz);
         data = packed;
-    }
-
-    /* Most small ones need no request of their own: the host has one for all that are complete. */
-    if (sreq == NULL && dt_contig && flags == 0) {
-        code = lite_isend(data, data_sz, peer, &envelope, 0, NULL, NULL);
-        MPIDI_LITE_CHECK(code, peer);
-        if (code == LITE_OK) {
-            *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
-            goto fn_exit;
-        }
     }
 
     /* The device takes the cookie with the call, so the request must exist before we know whether the send will be pending. */
@@ -84,6 +81,33 @@ static int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int t
     if (sreq != NULL && *request == NULL)
         MPIDI_CH4_REQUEST_FREE(sreq);
     goto fn_exit;
+}
+
+/* Sends to the process of `av`. On success *request is a pending or a completed request; a given *request is used, as the host's
+ * work queues want it. VCI lock held. */
+static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
+                          MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
+                          MPIR_Request ** request, unsigned flags)
+{
+    int contig;
+    size_t bytes;
+    MPI_Aint true_lb;
+    MPIR_Datatype *type;
+
+    /* Most small ones need no request of their own: the host has one for all that are complete. */
+    MPIDI_Datatype_get_info(count, datatype, contig, bytes, type, true_lb);
+    if (likely(*request == NULL && contig && flags == 0)) {
+        const lite_envelope envelope = envelope_of(comm, context_offset, tag);
+        const int peer = MPIDI_LITE_peer(av);
+        const int code = lite_isend(MPIR_get_contig_ptr(buf, true_lb), bytes, peer, &envelope, 0, NULL, NULL);
+        if (likely(code == LITE_OK)) {
+            *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
+            return MPI_SUCCESS;
+        }
+        if (unlikely(code < 0))
+            return MPIDI_LITE_error(code, peer, __func__, __LINE__);
+    }
+    return send_any(buf, count, datatype, tag, comm, context_offset, av, request, flags);
 }
 
 void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
