@@ -82,7 +82,8 @@ const char* wrong_with_send(size_t bytes, int peer, const lite_envelope* envelop
 
 // The application comes to send. True: the message may wait for company.
 inline bool came_to_send(Device& device, int peer) {
-  const bool gather = device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late) && device.may_gather();
+  bool gather = false;
+  if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late)) [[unlikely]] gather = device.may_gather();
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
   return gather;

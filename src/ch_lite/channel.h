@@ -58,7 +58,7 @@ int MPID_SendChannel(const void *buf, size_t size, int dest);
 #define MPID_SendControlBlock(pkt, size, dest) MPID_SendControl(pkt, size, dest)
 /* As MPID_SendControl, with `bytes` of data behind the packet, gathered without a copy: one packet on the wire. */
 int MPID_SendControlData(const void *pkt, int size, const void *data, int bytes, int dest);
-/* As MPID_SendControlData, of a packet with MPID_CONTROL_HEAD bytes of memory before it that may be written: it leaves from there, in one piece. The gate is held. Ordinary context. Data of a
+/* As MPID_SendControlData, of a packet with MPID_CONTROL_HEAD bytes of memory before it that may be written, aligned to 8: it leaves from there, in one piece. The gate is held. Ordinary context. Data of a
  * packet of up to MPID_CONTROL_FLAT bytes is better copied behind it first: that costs less than what the kernel does for a list of pieces. */
 #define MPID_CONTROL_HEAD 32
 #define MPID_CONTROL_FLAT 2560

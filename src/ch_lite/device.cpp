@@ -87,6 +87,7 @@ void Device::progress() {
   if (progressing_) return;  // a poll below called back: the loop goes on anyway
   progressing_ = true;
   const bool handler = MPID_ChannelInHandler() != 0;
+  bool used = false;  // perhaps, of what is kept ready
   {
     Scope scope(*this);
     dispatching_ = true;
@@ -98,15 +99,19 @@ void Device::progress() {
     for (; bytes > 0 && from >= 0 && from < peers(); bytes = more != 0 ? view(MPID_ControlMsgMore()) : 0) {
       happened();
       if (peers_[from].lost != 0) [[unlikely]] continue;  // what a lost peer had still said is void: its requests have failed
-      if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) [[unlikely]] act_upon(at, static_cast<std::size_t>(bytes), from);
+      if (!take_awaited(at, static_cast<std::size_t>(bytes), from)) [[unlikely]] {
+        used = true;
+        act_upon(at, static_cast<std::size_t>(bytes), from);
+      }
       if (attention_head_ == nullptr) [[likely]] continue;
+      used = true;
       attend_to_all();
       more = 1;  // it may have polled
     }
     dispatching_ = false;
   }
   progressing_ = false;
-  if (!handler) top_up();
+  if (used && !handler) [[unlikely]] top_up();
 }
 
 void Device::act_upon(const void* at, std::size_t bytes, int from) {
@@ -241,7 +246,10 @@ void Device::start_request(Request* r, RequestKind kind, RequestState state, int
 void Device::move_to_list(Request* r, RequestList* list) {
   if (r->list == list) return;
   if (r->list != nullptr) {
-    (r->list_prev != nullptr ? r->list_prev->list_next : r->list->head) = r->list_next;
+    if (r->list_prev == nullptr) [[likely]]
+      r->list->head = r->list_next;
+    else
+      r->list_prev->list_next = r->list_next;
     if (r->list_next != nullptr) r->list_next->list_prev = r->list_prev;
   }
   r->list = list;
@@ -270,7 +278,10 @@ void Device::complete(Request* r, int error) {
     return;
   }
   r->queue_next = nullptr;
-  (completed_tail_ != nullptr ? completed_tail_->queue_next : completed_head_) = r;
+  if (completed_tail_ == nullptr) [[likely]]
+    completed_head_ = r;
+  else
+    completed_tail_->queue_next = r;
   completed_tail_ = r;
   completions_.store(completions_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
 }

@@ -158,7 +158,7 @@ class Device {
    public:
     explicit Scope(Device& device) : device_(device) { ++device_.depth_; }
     ~Scope() {
-      if (device_.depth_ == 1) device_.settle();
+      if (device_.depth_ == 1) [[likely]] device_.settle();
       --device_.depth_;
     }
     Scope(const Scope&) = delete;
@@ -205,7 +205,10 @@ class Device {
   // Who takes completions needs no gate for each: hand_over(), gate held, gives it all there are; what it has freed is what reserve_request() takes first. One thread at a time (the host's lock).
   void hand_over() {
     if (completed_head_ == nullptr) return;
-    (handed_head_ != nullptr ? handed_tail_->queue_next : handed_head_) = completed_head_;
+    if (handed_head_ == nullptr) [[likely]]
+      handed_head_ = completed_head_;
+    else
+      handed_tail_->queue_next = completed_head_;
     handed_tail_ = completed_tail_;
     completed_head_ = completed_tail_ = nullptr;
     handed_over_.store(completions(), std::memory_order_relaxed);

@@ -67,7 +67,7 @@ int Device::send_plain(const void* data, std::uint64_t bytes, int peer, const Ma
   static_assert(offsetof(decltype(frame), data) == MPID_CONTROL_HEAD + sizeof(MessagePacket));
   frame.packet = short_packet(key, 0, bytes);
   const std::uint64_t within = bytes <= kInPlaceMax ? bytes : 0;
-  if (within != 0) std::memcpy(frame.data, data, within);
+  if (within != 0) [[likely]] mplite::copy_bytes(frame.data, data, within);
   const int result = send_packet(peer, &frame.packet.header, [&] {
     return MPID_SendControlInPlace(&frame.packet, static_cast<int>(sizeof frame.packet + within), data, static_cast<int>(bytes - within), peer);
   });
@@ -130,7 +130,7 @@ bool Device::take_awaited(const void* at, std::size_t bytes, int from) {
   if (credits.due()) [[unlikely]] attend(peers_[from], kAttentionCredit);
   matcher_.withdraw(r);
   r->status = {LITE_OK, m.source, m.tag, from, m.bytes};
-  if (m.bytes != 0) mplite::copy_bytes(r->memory.buffer, static_cast<const std::uint8_t*>(at) + sizeof m, m.bytes);
+  if (m.bytes != 0) [[likely]] mplite::copy_bytes(r->memory.buffer, static_cast<const std::uint8_t*>(at) + sizeof m, m.bytes);
   finish_receive(r);
   return true;
 }

@@ -29,7 +29,8 @@ class Streak {
     if (since_late_ < kForgiven) [[unlikely]] {
       if (++since_late_ == kForgiven) price_ = kAlone;
     }
-    return length_ > (long_ && price_ == kAlone ? kAloneAgain : price_);
+    if (length_ <= (long_ && price_ == kAlone ? kAloneAgain : price_)) [[likely]] return false;
+    return true;
   }
 
  private:

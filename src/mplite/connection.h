@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "faster_way.h"
 #include "net.h"
 #include "pieces.h"
 #include "process_name.h"
@@ -101,6 +102,9 @@ struct Connection {
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
   bool answered = true;       // something has come since the last long write
+  FasterWay whole;              // messages of EngineOptions::split_min to split_end in two halves, or (second) whole and acknowledged at once
+  std::int64_t asked_ns = 0;  // when the last one of them left, if that is to be measured,
+  std::int64_t heard_ns = 0;  // and when something came last since then
   bool full = false;          // the last read brought all that it had room for, and that was more than a header: there is more in the socket
   bool expect_long = false;   // only the header of the next frame is to be read ahead
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point

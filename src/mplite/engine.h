@@ -73,7 +73,8 @@ struct EngineOptions {
   // elsewhere. A receiver that is in recv when packets come takes TCP's work for them over from the sender's core, which bounds a fast link.
   int frame_tries = 0;
   // A write in ordinary context of at least split_min and less than split_end bytes is made in two halves: the first is being received while the second is copied to the kernel. Not in a stream of
-  // them, where one write is received while the next one is copied: only if something has come from that peer since the last one. 0: none.
+  // them, where one write is received while the next one is copied: only if something has come from that peer since the last one. 0: none. Whole, and acknowledged at once by the receiver, such a message
+  // is the faster on some machines: which it is, is found per connection (Connection::whole).
   std::uint64_t split_min = 0, split_end = 0;
   // After so many reads in a row from one connection that nobody watches but who polls it, it is set aside: epoll is not asked about what comes there, which costs the kernel 0.1 us
   // per packet before the reader can have it, and its SO_RCVLOWAT follows the length of its messages (Connection::kMarkAtOnce). 0: never.
@@ -172,7 +173,7 @@ class Engine {
   int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
   static constexpr std::uint32_t kFlatBytes = 2560;  // a packet of up to that is made one piece: the copy costs less than what the kernel does for a list of pieces
 
-  // The same for a packet with kFrameHeaderBytes of memory before it that may be written, and `bytes` more of it at `data`: the first part leaves from there in one piece with its header. Ordinary context.
+  // The same for a packet with kFrameHeaderBytes of memory before it that may be written (aligned as a FrameHeader), and `bytes` more of it at `data`: the first part leaves from there in one piece with its header. Ordinary context.
   int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length, const void* data, std::uint32_t bytes);
 
   // A control packet (at most kBehindPacketMax bytes) and, right behind it, a frame of `bytes` from `data`: in one write, straight from the caller's memory. 0, and `op` as by send(); -errno: the
@@ -365,7 +366,7 @@ class Engine {
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
   std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
   bool has_enough(const Connection& c) const MPLITE_SIGNAL_SAFE;
-  std::uint64_t first_write(const Connection& c, std::uint64_t offered) const MPLITE_SIGNAL_SAFE;
+  std::uint64_t first_write(Connection& c, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   void note_taken(Connection& c, bool whole, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   // Whose pages of the kernel's are written: 0 the application's thread, 1 the helper thread.
   int writer() const MPLITE_SIGNAL_SAFE { return patient_ && !async_ ? 1 : 0; }
@@ -404,7 +405,12 @@ class Engine {
     if (aside_ != nullptr) take_back();
   }
   int look_at_all() MPLITE_SIGNAL_SAFE;
-  static void choose_mark(Connection& c, std::uint64_t message_bytes) MPLITE_SIGNAL_SAFE;
+  void choose_mark(Connection& c, std::uint64_t message_bytes) const MPLITE_SIGNAL_SAFE;
+  // Something has come.
+  void note_answer(Connection& c) MPLITE_SIGNAL_SAFE {
+    c.answered = true;
+    if (c.asked_ns != 0) [[unlikely]] c.heard_ns = net_.now_ns();
+  }
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
   bool have_staging(Connection& c) MPLITE_SIGNAL_SAFE;

@@ -124,14 +124,16 @@ void Engine::apply_low_water(Connection& c, int bytes) {
 }
 
 // What is small may be the envelope of what comes next.
-void Engine::choose_mark(Connection& c, std::uint64_t message_bytes) {
+void Engine::choose_mark(Connection& c, std::uint64_t message_bytes) const {
   c.small = message_bytes < Connection::kAtOnceMinBytes;
-  if (c.small) {
-    if (c.mark != 1 && ++c.small_ones == Connection::kMarkSmallOnes) c.mark = 1;
+  if (c.small) [[likely]] {
+    if (c.mark == 1) [[likely]] return;
+    if (++c.small_ones == Connection::kMarkSmallOnes) c.mark = 1;
     return;
   }
   c.small_ones = 0;
-  const int mark = message_bytes <= Connection::kAtOnceBytes ? Connection::kMarkAtOnce : 1;
+  const std::uint64_t at_once = c.whole.second() ? std::max(options_.split_end, Connection::kAtOnceBytes) : Connection::kAtOnceBytes;
+  const int mark = message_bytes <= at_once ? Connection::kMarkAtOnce : 1;
   if (mark == c.mark) {
     c.mark_doubts = 0;
   } else if (++c.mark_doubts == Connection::kMarkDoubts) {
@@ -212,7 +214,7 @@ bool Engine::pump(Connection& c) {
     }
     any = true;
     make_hot(c);
-    c.answered = true;
+    note_answer(c);
     if (hot_reads_ < options_.aside_after) ++hot_reads_;
     const auto got = static_cast<std::uint64_t>(n);
     counters_.bytes_in += got;
@@ -284,11 +286,12 @@ std::uint32_t Engine::read_one(const std::uint8_t** packet) {
   if (n > 0) {
     const auto got = static_cast<std::uint32_t>(n);
     if (looked_for(c)) judge_look();
-    c.answered = true;
+    note_answer(c);
     c.full = got == part.iov_len;
     c.end = got;
     counters_.bytes_in += got;
-    const std::uint32_t length = got > kFrameHeaderBytes ? control_length(c.staging->bytes) : 0;
+    std::uint32_t length = 0;
+    if (got > kFrameHeaderBytes) [[likely]] length = control_length(c.staging->bytes);
     if (length != 0 && kFrameHeaderBytes + length == got && !all) [[likely]] {
       c.begin = got;
       *packet = c.staging->bytes + kFrameHeaderBytes;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "engine.h"
 
@@ -200,8 +201,14 @@ bool Engine::has_enough(const Connection& c) const {
 }
 
 // Of what is offered, what goes in the first write (EngineOptions::split_min).
-std::uint64_t Engine::first_write(const Connection& c, std::uint64_t offered) const {
-  return offered >= options_.split_min && offered < options_.split_end && c.answered && !patient_ ? offered / 2 : offered;
+std::uint64_t Engine::first_write(Connection& c, std::uint64_t offered) {
+  if (offered < options_.split_min || offered >= options_.split_end || !c.answered || patient_) return offered;
+  if (!c.whole.trying())
+    c.whole.pass();
+  else if (c.asked_ns != 0 && c.heard_ns > c.asked_ns)
+    c.whole.took(c.heard_ns - c.asked_ns);
+  c.asked_ns = c.whole.trying() ? net_.now_ns() : 0;
+  return c.whole.second() ? offered : offered / 2;
 }
 
 // Of `offered` bytes the kernel took all, or not.
@@ -378,10 +385,9 @@ int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t 
   const Peer& p = peers_[peer];
   const Connection* c = p.connection;
   // Nothing is on its way out to anybody: as idle(), in fewer places.
-  const bool clear = (queued_sends_ | static_cast<unsigned>(gathered_ | p.holds) | (gather_ ? 1U : 0U)) == 0;
+  const bool clear = (queued_sends_ | static_cast<unsigned>(gathered_ | p.holds)) == 0 && !gather_;
   if (!clear || c == nullptr || c->state != ConnectionState::kUp || whole - 1 >= kControlBytesMax) [[unlikely]] return send_control(peer, parts, parts_count);
-  const FrameHeader header = make_header(FrameKind::kControl, whole, 0, 0, whole);
-  std::memcpy(packet - kFrameHeaderBytes, &header, sizeof header);
+  new (packet - kFrameHeaderBytes) FrameHeader(make_header(FrameKind::kControl, whole, 0, 0, whole));  // where it leaves from: a copy would wait for the stores of its parts
   parts[0] = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
   ++counters_.writes;
   const std::int64_t n = net_.write(c->fd, parts, parts_count);

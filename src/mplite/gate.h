@@ -18,20 +18,20 @@ class Gate {
 
   // Ordinary context; re-entrant within a thread; waits (spin, then futex) for another thread or a handler on another thread.
   void enter() MPLITE_SIGNAL_SAFE {
-    if (t_gate_depth > 0) {
+    if (t_gate_depth > 0) [[unlikely]] {
       ++t_gate_depth;
       return;
     }
     int open = 0;
-    if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) enter_slow();
+    if (!state_.compare_exchange_strong(open, 1, std::memory_order_acquire)) [[unlikely]] enter_slow();
     t_gate_depth = 1;
   }
   // Handler: takes the gate, or records that there is work and returns false; whoever holds the gate then drains before letting go.
   bool try_enter() MPLITE_SIGNAL_SAFE;
   void leave() MPLITE_SIGNAL_SAFE {
-    if (t_gate_depth > 1)
+    if (t_gate_depth > 1) [[unlikely]]
       --t_gate_depth;
-    else if (pending_.load() != 0 || !open())
+    else if (pending_.load() != 0 || !open()) [[unlikely]]
       drain_and_open();
   }
 
@@ -53,8 +53,8 @@ class Gate {
   bool open() MPLITE_SIGNAL_SAFE {
     // Depth first: a handler that interrupts between the two lines finds the gate closed and leaves its work to the check below.
     t_gate_depth = 0;
-    if (const int state = state_.exchange(0); state != 1) let_in(state);
-    if (pending_.load() == 0) return true;
+    if (const int state = state_.exchange(0); state != 1) [[unlikely]] let_in(state);
+    if (pending_.load() == 0) [[likely]] return true;
     int open = 0;
     if (!state_.compare_exchange_strong(open, 1)) return true;  // the new holder drains
     t_gate_depth = 1;

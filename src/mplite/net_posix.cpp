@@ -60,7 +60,7 @@ template <Move move>
 // every protocol, and a 32-bit sum of an iov is EINVAL.)
 template <Move move>
 std::int64_t move_some(int fd, const iovec* iov, int iovs) {
-  if (iovs == 1 && iov->iov_len <= PosixNet::kBytesPerCall) return move_all<move>(fd, iov, 1);
+  if (iovs == 1 && iov->iov_len <= PosixNet::kBytesPerCall) [[likely]] return move_all<move>(fd, iov, 1);
   if (iovs > kIovsMax) iovs = kIovsMax;
   std::size_t sum = 0;
   for (int i = 0; i < iovs; ++i) {

@@ -18,6 +18,14 @@ void copy_in_steps(void* to, const void* from, std::size_t bytes) MPLITE_SIGNAL_
 // memcpy for what may be long. From 2 KB on that is one `rep movsb` in glibc 2.36, which takes AMD's Zen 3 and 4 25 times as long if the destination begins some bytes behind the source
 // within a page (measured: 8 to 15 bytes 25 times, up to 31 twice; 16 KB, Zen 4). There, and there only, the copy is made in steps that are shorter than that.
 inline void copy_bytes(void* to, const void* from, std::size_t bytes) MPLITE_SIGNAL_SAFE {
+  if (bytes - 8 <= 8) {  // a number or two: less than the call
+    std::uint64_t first, last;
+    std::memcpy(&first, from, 8);
+    std::memcpy(&last, static_cast<const std::uint8_t*>(from) + bytes - 8, 8);
+    std::memcpy(to, &first, 8);
+    std::memcpy(static_cast<std::uint8_t*>(to) + bytes - 8, &last, 8);
+    return;
+  }
   const auto behind = (reinterpret_cast<std::uintptr_t>(to) - reinterpret_cast<std::uintptr_t>(from)) % 4096;
   if (bytes > kCopyStep && behind - 1 < 63) [[unlikely]] return copy_in_steps(to, from, bytes);
   std::memcpy(to, from, bytes);

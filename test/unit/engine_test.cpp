@@ -1880,6 +1880,53 @@ START_TEST(write_of_middling_size_is_made_in_two_halves) {
 }
 END_TEST
 
+// Which is the faster way is a matter of the machine: each connection finds it out, and notices when it changes. Of who sends whole what comes is acknowledged at once, too.
+START_TEST(message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner) {
+  constexpr std::size_t kBytes = 70'000;
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    o.split_min = 60'000;
+    o.split_end = 100'000;
+    o.aside_after = 4;
+  });
+  r.connect(0, 1);
+  r.turn(2);
+  r.engine(0).set_signals(false);
+  Taker there(r.engine(1), FrameKind::kTransfer, kBytes), here(r.engine(0), FrameKind::kTransfer, kBytes);
+  const auto data = bytes_of(kBytes, 3);
+  std::int64_t cost_ns[2] = {};  // of halves, and of a whole one
+  const auto whole_ones = [&](unsigned times) {
+    unsigned whole = 0;
+    for (unsigned i = 0; i < times; ++i) {
+      const std::uint64_t before = r.engine(0).counters().writes;
+      send_off(r.engine(0), 1, FrameKind::kTransfer, 5, data);
+      const bool one = r.engine(0).counters().writes - before == 1;
+      whole += one ? 1 : 0;
+      poll_until_arrived(r, there, kBytes);
+      r.world.pass(cost_ns[one ? 1 : 0]);
+      send_off(r.engine(1), 0, FrameKind::kTransfer, 6, data);
+      poll_until_arrived(r, here, kBytes);
+      there.arrived = here.arrived = 0;
+    }
+    return whole;
+  };
+  const auto mark = [&] {
+    Hold hold(r.engine(0).gate());
+    r.engine(0).poll();
+    return r.world.low_water(0);
+  };
+  constexpr unsigned kTrial = FasterWay::kTurn * FasterWay::kTurns;
+  cost_ns[0] = 900'000;
+  cost_ns[1] = 500'000;
+  ck_assert_uint_eq(whole_ones(kTrial), kTrial / 2);
+  ck_assert_uint_eq(whole_ones(FasterWay::kRest), FasterWay::kRest);
+  ck_assert_int_eq(mark(), Connection::kMarkAtOnce);
+  std::swap(cost_ns[0], cost_ns[1]);
+  ck_assert_uint_eq(whole_ones(kTrial), kTrial / 2);
+  ck_assert_uint_eq(whole_ones(20), 0);
+  ck_assert_int_eq(mark(), 1);
+}
+END_TEST
+
 START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.handler_budget_bytes = 10'000; });
   r.connect(0, 1);
@@ -1971,7 +2018,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
