@@ -653,9 +653,13 @@ void MPID_ChannelWait(int64_t timeout_ns) {
   engine().wait(timeout_ns);
 }
 
-void MPID_ChannelSetOutstanding(int outstanding) {
-  engine().set_outstanding(outstanding != 0);
-  if (g_channel->on_outstanding != nullptr) g_channel->on_outstanding(outstanding != 0);
+int MPID_ChannelSetOutstanding(int outstanding) {
+  Engine& e = engine();
+  const bool now = outstanding != 0 || e.queued_sends() != 0;
+  if (now == e.outstanding()) return now ? 1 : 0;
+  e.set_outstanding(now);
+  if (g_channel->on_outstanding != nullptr) g_channel->on_outstanding(now);
+  return now ? 1 : 0;
 }
 
 int64_t MPID_ChannelRoundTrip(int peer) {

@@ -159,8 +159,8 @@ int MPID_ChannelHeadroom(void);
 int MPID_ChannelRefill(void);
 /* Sleeps at most timeout_ns until something arrives, with the gate released. [ordinary] */
 void MPID_ChannelWait(int64_t timeout_ns);
-/* Whether something is outstanding that should move while the application computes; drives arming (controller.h). */
-void MPID_ChannelSetOutstanding(int outstanding);
+/* Whether something is outstanding that should move while the application computes; drives arming (controller.h). What is queued here is that in any case. Returns what it comes to. */
+int MPID_ChannelSetOutstanding(int outstanding);
 /* 0, or the errno for which the peer was given up. */
 int MPID_ChannelPeerError(int peer);
 /* The round trip to a peer, ns; 0: not known, as there is no connection yet. A system call. [ordinary] */

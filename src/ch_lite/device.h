@@ -289,14 +289,11 @@ class Device {
   void dispatch(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   void settle() MPLITE_SIGNAL_SAFE {
     if (attention_head_ != nullptr) [[unlikely]] attend_to_all();
-    if (const bool now = outstanding(); now != is_outstanding()) {
-      told_outstanding_.store(now, std::memory_order_relaxed);
-      MPID_ChannelSetOutstanding(now ? 1 : 0);
-    }
+    // Whether anything should move while the application computes: pending requests, exposed memory, which peers may access at any time, and what the host counts as sent but the kernel has not
+    // taken yet.
+    const bool pending = outstanding_ > 0 || regions_.used_count() > 0;
+    if (!pending || !is_outstanding()) told_outstanding_.store(MPID_ChannelSetOutstanding(pending ? 1 : 0) != 0, std::memory_order_relaxed);
   }
-  // Whether anything should move while the application computes: pending requests, what the host counts as sent but the kernel has not taken yet,
-  // and exposed memory, which peers may access at any time.
-  bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_ > 0 || regions_.used_count() > 0 || MPID_ChannelQueued() > 0; }
   void attend_to_all() MPLITE_SIGNAL_SAFE;
   void attend(Peer& peer, std::uint8_t what) MPLITE_SIGNAL_SAFE;
   void fail_peer(int peer) MPLITE_SIGNAL_SAFE;

@@ -131,7 +131,7 @@ bool Device::take_awaited(const void* at, std::size_t bytes, int from) {
   matcher_.withdraw(r);
   r->status = {LITE_OK, m.source, m.tag, from, m.bytes};
   if (m.bytes != 0) [[likely]] mplite::copy_bytes(r->memory.buffer, static_cast<const std::uint8_t*>(at) + sizeof m, m.bytes);
-  finish_receive(r);
+  complete(r, LITE_OK);
   return true;
 }
 

@@ -102,9 +102,7 @@ struct Connection {
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
   bool answered = true;       // something has come since the last long write
-  FasterWay whole;              // messages of EngineOptions::split_min to split_end in two halves, or (second) whole and acknowledged at once
-  std::int64_t asked_ns = 0;  // when the last one of them left, if that is to be measured,
-  std::int64_t heard_ns = 0;  // and when something came last since then
+  bool asked = false;         // the time to the answer is measured
   bool full = false;          // the last read brought all that it had room for, and that was more than a header: there is more in the socket
   bool expect_long = false;   // only the header of the next frame is to be read ahead
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
@@ -128,6 +126,9 @@ struct Connection {
   std::uint32_t frame_bytes = 0;  // of bulk, as long as frames are now
   OutFrame out[kOutFrames];
   int out_first = 0, out_count = 0;
+  FasterWay whole;            // messages of EngineOptions::split_min to split_end in two halves, or (second) whole and acknowledged at once
+  std::int64_t asked_ns = 0;  // while `asked`: when the last one of them left,
+  std::int64_t heard_ns = 0;  // and when something came last since then, or 0
 
   // handshake
   std::int64_t deadline_ns = 0;

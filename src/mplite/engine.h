@@ -251,6 +251,7 @@ class Engine {
 
   // Whether anything is outstanding above: if not, poll() looks at the sockets only now and then.
   void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE { outstanding_ = outstanding; }
+  bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_; }
 
   // An EOF or reset from a peer is ordinary from here on: everybody is ending.
   void quiesce() { quiescing_ = true; }
@@ -409,7 +410,7 @@ class Engine {
   // Something has come.
   void note_answer(Connection& c) MPLITE_SIGNAL_SAFE {
     c.answered = true;
-    if (c.asked_ns != 0) [[unlikely]] c.heard_ns = net_.now_ns();
+    if (c.asked) [[unlikely]] c.heard_ns = net_.now_ns();
   }
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;

@@ -205,9 +205,11 @@ std::uint64_t Engine::first_write(Connection& c, std::uint64_t offered) {
   if (offered < options_.split_min || offered >= options_.split_end || !c.answered || patient_) return offered;
   if (!c.whole.trying())
     c.whole.pass();
-  else if (c.asked_ns != 0 && c.heard_ns > c.asked_ns)
+  else if (c.asked && c.heard_ns != 0)
     c.whole.took(c.heard_ns - c.asked_ns);
-  c.asked_ns = c.whole.trying() ? net_.now_ns() : 0;
+  c.asked = c.whole.trying();
+  c.heard_ns = 0;
+  if (c.asked) c.asked_ns = net_.now_ns();
   return c.whole.second() ? offered : offered / 2;
 }
 

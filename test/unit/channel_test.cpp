@@ -1106,10 +1106,25 @@ START_TEST(small_extensions_do_what_they_say) {
   static int outstanding;
   outstanding = -1;
   r.channel(0).on_outstanding = [](bool on) { outstanding = on; };
-  MPID_ChannelSetOutstanding(1);
-  ck_assert_int_eq(outstanding, 1);
-  MPID_ChannelSetOutstanding(0);
+  ck_assert_int_eq(MPID_ChannelSetOutstanding(0), 0);
   ck_assert_int_eq(outstanding, 0);
+  outstanding = -1;
+  ck_assert_int_eq(MPID_ChannelSetOutstanding(0), 0);
+  ck_assert_int_eq(outstanding, -1);  // no news
+  ck_assert_int_eq(MPID_ChannelSetOutstanding(1), 1);
+  ck_assert_int_eq(outstanding, 1);
+  {
+    r.world.write_limit = [](int, std::uint64_t) { return std::uint64_t{0}; };
+    const Bytes data(100, 1);
+    MPID_ChannelId id = 0;
+    ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &id), 0);
+    ck_assert_int_eq(MPID_ChannelSetOutstanding(0), 1);  // what is queued is outstanding
+    ck_assert_int_eq(outstanding, 1);
+    r.world.write_limit = nullptr;
+    ck_assert_int_eq(MPID_WSendChannel(id), 0);
+    ck_assert_int_eq(MPID_ChannelSetOutstanding(0), 0);
+    ck_assert_int_eq(outstanding, 0);
+  }
   MPID_ChannelPrefer(1);
   const std::int64_t before = r.world.now();
   bool open = false;

@@ -399,10 +399,11 @@ int MPID_ChannelRefill(void) {
   return 0;
 }
 void MPID_ChannelWait(int64_t) { ++me().waits; }
-void MPID_ChannelSetOutstanding(int outstanding) {
-  if (me().outstanding == (outstanding != 0)) broken("SetOutstanding without an edge");
-  me().outstanding = outstanding != 0;
-  ++me().outstanding_edges;
+int MPID_ChannelSetOutstanding(int outstanding) {
+  const bool now = outstanding != 0 || MPID_ChannelQueued() != 0;
+  me().outstanding_edges += me().outstanding == now ? 0 : 1;
+  me().outstanding = now;
+  return now ? 1 : 0;
 }
 uint64_t MPID_ChannelQueued(void) {
   uint64_t n = 0;

@@ -51,13 +51,13 @@ int MPIDI_LITE_drain_completions(void)
     while ((waiting = lite_take_completion(&done)) != 0) {
         MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(done.cookie);
 
-        if (am != NULL) {
+        if (unlikely(am != NULL)) {
             /* The host's callback cannot take an error, and the answer to this message will never come: so the call that polls now,
              * which may be waiting for that answer, has to fail. */
             if (unlikely(done.status.error < 0))
                 mpi_errno = MPIDI_LITE_error(done.status.error, done.status.peer, __func__, __LINE__);
             MPIDI_LITE_am_send_done(am);
-        } else if (MPIDI_LITE_cookie_is_rma(done.cookie)) {
+        } else if (unlikely(MPIDI_LITE_cookie_is_rma(done.cookie))) {
             const int rma_errno = MPIDI_LITE_rma_done(done.cookie, &done.status, done.holds_buffer);
             if (unlikely(rma_errno != MPI_SUCCESS))
                 mpi_errno = rma_errno;
