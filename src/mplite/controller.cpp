@@ -113,6 +113,10 @@ int Controller::start_thread(char* error, std::size_t error_size) {
 void Controller::stop() {
   if (!running_) return;
   running_ = false;
+  {
+    Hold hold(engine_->gate());
+    publish();
+  }
   fork_shield_lower(*engine_);
   end_host_work();
   enter_wait();

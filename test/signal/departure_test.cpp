@@ -2,7 +2,9 @@
 #include "two_ranks.h"
 
 #include "ch_lite/channel.h"
+#include "mplite/controller.h"
 #include "mplite/counters.h"
+#include "mplite/net_posix.h"
 #include "run_tests.h"
 
 using namespace two_ranks;
@@ -104,9 +106,46 @@ END_TEST
 START_TEST(who_comes_straight_back_is_hardly_interrupted_and_receives_when_he_stays_away_thread) { check("thread"); }
 END_TEST
 
+// Who leaves has nothing to do for a controller that has been stopped, whatever the engine's end completes or starts.
+START_TEST(only_a_running_controller_is_to_arm) {
+  using namespace mplite;
+  PosixNet net;
+  ck_assert_int_eq(net.open(), 0);
+  PeerAddress self = {};
+  EngineOptions alone;
+  alone.peers = &self;
+  Engine engine(net, alone);
+  ck_assert_int_eq(engine.start(), 0);
+  volatile int want_arm = -1;
+  Controller controller;
+  Controller::Options options;
+  options.progress = [](void*) {};
+  options.want_arm = &want_arm;
+  char error[256];
+  const auto wanted = [&](bool outstanding) {
+    Hold hold(engine.gate());
+    controller.set_outstanding(outstanding);
+    return static_cast<int>(want_arm);
+  };
+  for (const ControllerKind kind : {ControllerKind::kSigio, ControllerKind::kThread, ControllerKind::kSync}) {
+    options.kind = kind;
+    ck_assert_int_eq(controller.start(engine, options, error, sizeof error), 0);
+    ck_assert_int_eq(want_arm, 0);
+    ck_assert_int_eq(wanted(true), kind == ControllerKind::kSync ? 0 : 1);
+    ck_assert_int_eq(wanted(false), 0);
+    ck_assert_int_eq(wanted(true), kind == ControllerKind::kSync ? 0 : 1);
+    controller.stop();
+    ck_assert_int_eq(want_arm, 0);
+    ck_assert_int_eq(wanted(false), 0);
+    ck_assert_int_eq(wanted(true), 0);
+    wanted(false);
+  }
+}
+END_TEST
+
 }  // namespace
 
 int main() {
-  return run_tests("departure", {second_computation_is_armed_as_soon_as_the_first, who_comes_straight_back_is_hardly_interrupted_and_receives_when_he_stays_away_sigio,
+  return run_tests("departure", {only_a_running_controller_is_to_arm, second_computation_is_armed_as_soon_as_the_first, who_comes_straight_back_is_hardly_interrupted_and_receives_when_he_stays_away_sigio,
                                  who_comes_straight_back_is_hardly_interrupted_and_receives_when_he_stays_away_thread});
 }
