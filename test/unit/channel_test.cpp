@@ -170,14 +170,30 @@ START_TEST(data_behind_a_control_packet_arrives_as_one_packet) {
 }
 END_TEST
 
-// Directly, behind something that waits, and of any length; what is before the packet is the engine's.
+// Directly, not before it may leave, behind what has been gathered or is queued, and of any length; what is before the packet is the engine's.
 START_TEST(control_packet_leaves_from_where_it_is) {
   SimRanks r;
   r.connect(0, 1);
   std::vector<int> sizes = {1, 40, 4'000, MPID_CONTROL_BYTES_MAX};
-  for (const bool held : {false, true}) {
+  enum class Before { kNothing, kHold, kGathered, kQueued };
+  for (const Before before : {Before::kNothing, Before::kHold, Before::kGathered, Before::kQueued}) {
     r.as(0);
+    const bool held = before == Before::kHold;
     if (held) MPID_ChannelHold(1);
+    const Bytes first = bytes_of(7, 7);
+    if (before == Before::kGathered) {
+      MPID_ChannelGather(1);
+      ck_assert_int_eq(MPID_SendControl(first.data(), 7, 1), 0);
+      MPID_ChannelGather(0);
+      ck_assert_int_eq(MPID_ChannelGathered(), 1);
+    }
+    if (before == Before::kQueued) {
+      r.world.write_limit = [](int, std::uint64_t) { return std::uint64_t{0}; };
+      ck_assert_int_eq(MPID_SendControl(first.data(), 7, 1), 0);
+      r.world.write_limit = nullptr;
+      ck_assert_uint_eq(MPID_ChannelQueued(), 1);
+    }
+    const std::uint64_t writes = channel_counters().writes;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       Bytes memory(MPID_CONTROL_HEAD, 0xee);
       const Bytes packet = bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i));
@@ -189,7 +205,14 @@ START_TEST(control_packet_leaves_from_where_it_is) {
       ck_assert(std::equal(packet.begin(), packet.end(), memory.begin() + MPID_CONTROL_HEAD));
       std::fill(memory.begin(), memory.end(), std::uint8_t{0xdd});
     }
+    if (held) ck_assert_uint_eq(channel_counters().writes, writes);
     if (held) MPID_ChannelRelease(1);
+    if (before == Before::kGathered || before == Before::kQueued) {
+      Bytes got(MPID_CONTROL_BYTES_MAX);
+      int from = -1;
+      ck_assert_int_eq(take_control(r, 1, got.data(), MPID_CONTROL_BYTES_MAX, &from), 7);
+      ck_assert_int_eq(std::memcmp(got.data(), first.data(), 7), 0);
+    }
     for (std::size_t i = 0; i < sizes.size(); ++i) {
       Bytes got(MPID_CONTROL_BYTES_MAX);
       int from = -1;
