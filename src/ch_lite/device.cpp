@@ -27,7 +27,6 @@ HostSettings host_settings;
 Device::Device(const DeviceOptions& options)
     : options_(options),
       cutoffs_{options.short_max, options.eager_max},
-      short_end_(options.short_max != 0 ? std::min(options.short_max, kShortBytesMax) + 1 : 0),
       eager_cutoff_(options.eager_max),
       window_(credit_window(options.credits_bytes, options.unexpected_max_bytes, options.size)),
       blocks_(options.unexpected_max_bytes) {}

@@ -184,7 +184,7 @@ class Device {
 
   // ---- ordinary context; results are LITE_* ----
   // Whether a message is done with the call that starts it, when there is credit for it. The gate need not be held.
-  bool may_leave_at_once(std::uint64_t bytes, int peer) const { return bytes < short_end_ && peer != options_.rank; }
+  bool may_leave_at_once(std::uint64_t bytes, int peer) const { return is_short(bytes, cutoffs_) && peer != options_.rank; }
   // A short contiguous message, where may_leave_at_once(). LITE_PENDING: there is no credit, nothing was sent.
   int send_plain(const void* data, std::uint64_t bytes, int peer, const MatchKey& key);
   // Without `request` (only where may_leave_at_once(), not synchronous): LITE_PENDING, nothing was sent.
@@ -457,7 +457,6 @@ class Device {
   mplite::Gate* gate_ = nullptr;
   mplite::Counters* counters_ = nullptr;
   Cutoffs cutoffs_;
-  std::uint64_t short_end_;  // is_short(): below
   std::uint64_t copy_ns_per_mb_ = 0;  // with eager_auto; 0: not measured yet
   std::uint64_t eager_cutoff_;        // the one that was measured last, or all peers'
   std::uint64_t window_;
