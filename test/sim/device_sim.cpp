@@ -159,7 +159,6 @@ struct Sim {
     ch_lite::device_bind(r.device.get());
   }
   void act(Rank& r);
-  void switch_signals(Rank& r);
   void run_handler(Rank& r);
   void run_in_handler(Rank& r);
   void look(Rank& r);
@@ -714,20 +713,9 @@ void Sim::look(Rank& r) {
   while (lite_request* request = lite_next_completion()) take_completion(r, request);
 }
 
-// As the controller does: off for one who only waits, so that a connection may be set aside; on again before he computes, when nothing has announced what came until then.
-void Sim::switch_signals(Rank& r) {
-  mplite::Hold gate(r.engine->gate());
-  r.armed = !r.armed;
-  r.engine->set_signals(r.armed);
-  if (!r.armed) return;
-  r.engine->set_exhaustive(true);
-  r.device->progress();
-  r.engine->set_exhaustive(false);
-}
-
 void Sim::act(Rank& r) {
   bind(r);
-  if (g_profile != Profile::kHandlerOnly && random.chance(20)) switch_signals(r);
+  if (g_profile != Profile::kHandlerOnly && random.chance(20)) sim::switch_signals(r, [&] { r.device->progress(); });
   switch (random.below(14)) {
     case 0:
     case 1:

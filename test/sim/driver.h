@@ -1,4 +1,4 @@
-// What the two simulations share: command line and main loop, the report of a failure with the line that repeats it, the content of messages.
+// What the two simulations share: command line and main loop, the report of a failure with the line that repeats it, the content of messages, signals off and on.
 // Used by engine_sim.cpp and device_sim.cpp.
 #pragma once
 #include <chrono>
@@ -10,6 +10,7 @@
 #include <string>
 
 #include "alloc_trap.h"
+#include "mplite/engine.h"
 #include "mplite/handshake.h"
 #include "quiet_stderr.h"
 
@@ -32,6 +33,18 @@ inline unsigned long long g_seed = 0;
   std::fprintf(stderr, "\nrepeat with: %s --seed %llu --profile %s --runs 1\n", g_program, g_seed, g_profile_name);
   std::fflush(nullptr);
   std::abort();
+}
+
+// As the controller does: off for one who only waits, so that a connection may be set aside; on again before he computes, when nothing has announced what came until then.
+template <typename Rank, typename Progress>
+void switch_signals(Rank& r, Progress progress) {
+  mplite::Hold gate(r.engine->gate());
+  r.armed = !r.armed;
+  r.engine->set_signals(r.armed);
+  if (!r.armed) return;
+  r.engine->set_exhaustive(true);
+  progress();
+  r.engine->set_exhaustive(false);
 }
 
 // What every byte of a message is: from who and what it is, and where the byte stands.

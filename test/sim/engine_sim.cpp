@@ -109,7 +109,6 @@ struct Sim {
   void boot(Rank& r);
   void bind(Rank& r) { mplite::channel_bind(r.channel.get()); }
   void act(Rank& r, bool may_block);
-  void switch_signals(Rank& r);
   void progress(Rank& r);
   void on_control(Rank& r, int from, const std::uint8_t* bytes, int length);
   void run_handler(Rank& r);
@@ -654,20 +653,9 @@ void Sim::step_ordinary(Rank& r) {
   test_ops(r);
 }
 
-// As the controller does: off for one who only waits, so that a connection may be set aside; on again before he computes, when nothing has announced what came until then.
-void Sim::switch_signals(Rank& r) {
-  mplite::Hold gate(r.engine->gate());
-  r.armed = !r.armed;
-  r.engine->set_signals(r.armed);
-  if (!r.armed) return;
-  r.engine->set_exhaustive(true);
-  progress(r);
-  r.engine->set_exhaustive(false);
-}
-
 void Sim::act(Rank& r, bool may_block) {
   bind(r);
-  if (g_profile != Profile::kHandlerOnly && random.chance(20)) switch_signals(r);
+  if (g_profile != Profile::kHandlerOnly && random.chance(20)) sim::switch_signals(r, [&] { progress(r); });
   int to = static_cast<int>(random.below(ranks.size()));
   if (to == r.id) to = (to + 1) % static_cast<int>(ranks.size());
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
