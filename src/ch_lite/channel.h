@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-#define MPID_CONTROL_BYTES_MAX 17408    /* of one control packet */
+#define MPID_CONTROL_BYTES_MAX 33792    /* of one control packet */
 #define MPID_ANY_PARTNER (-1)
 
 typedef uint64_t MPID_ChannelId;        /* a non-blocking operation under way: index and generation; 0 is none (complete at once) */

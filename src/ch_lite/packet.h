@@ -104,7 +104,7 @@ struct AccessPacket {
 static_assert(sizeof(AccessPacket) == 48 && std::is_trivially_copyable_v<AccessPacket>);
 
 // Of what a packet brings and a block may have to keep: the data of a message, or a host header (padded) and the data behind it. The handler has a block of this size, or takes no packet.
-inline constexpr std::uint64_t kPacketDataMax = 16 * 1024;
+inline constexpr std::uint64_t kPacketDataMax = 32 * 1024;
 static_assert(sizeof(MessagePacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX && sizeof(AmPacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX &&
               sizeof(AccessPacket) + kPacketDataMax <= MPID_CONTROL_BYTES_MAX);
 inline constexpr std::uint64_t kAccessShortMax = kPacketDataMax;  // of data in kPut and kGetData

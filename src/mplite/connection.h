@@ -79,10 +79,10 @@ struct OutFrame {
 };
 
 struct Connection {
-  // What is read before its frame is known costs one copy. Of a message up to 16 KB that is cheaper than a second read, and of many small ones it is what one read brings. Behind a long one another is expected,
+  // What is read before its frame is known costs one copy. Of a message up to 32 KB that is cheaper than a second read, and of many small ones it is what one read brings. Behind a long one another is expected,
   // and so it is behind one of middle length with more in the socket already (a stream): then only the header is read ahead, and all the rest goes straight to its place, by the read that brings the next header.
-  static constexpr std::uint32_t kReadAheadBytes = 20 * 1024, kReadAheadHeaderBytes = 512;
-  static constexpr std::uint32_t kReadAheadLongBytes = 19 * 1024, kReadAheadMiddleBytes = 4 * 1024;
+  static constexpr std::uint32_t kReadAheadBytes = 36 * 1024, kReadAheadHeaderBytes = 512;
+  static constexpr std::uint32_t kReadAheadLongBytes = 35 * 1024, kReadAheadMiddleBytes = 4 * 1024;
   static constexpr int kOutFrames = 8;
   // TCP acknowledges at once, on the sender's core, what finds less than the mark unread, and otherwise in the recv that takes it. For a message of several packets that one write of the kernel's brings (64 KB)
   // the first is better, by 5 to 19 % of its time from 4 to 56 KB; in the middle of longer ones it costs more than it saves (2 to 5 % from 128 KB to 8 MB); one packet goes with the answer in both.

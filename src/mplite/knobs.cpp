@@ -155,7 +155,7 @@ void format_iface(const IfaceList& list, char* text, std::size_t size) {
 // ---- the table ----
 
 constexpr std::uint64_t kNoLimit = INT64_MAX;  // lengths stay within what off_t and ssize_t can say
-constexpr std::uint64_t kShortLimit = 16 * 1024;  // an envelope and this fit into one control packet
+constexpr std::uint64_t kShortLimit = 32 * 1024;  // an envelope and this fit into one control packet
 static_assert(kShortLimit + 256 <= kControlBytesMax);
 
 struct Row {
@@ -169,7 +169,7 @@ struct Row {
 #define MPLITE_FORMAT [](const Knobs& k, char* text, std::size_t size)
 
 const Row kTable[] = {
-    {{"LITE_SHORT_MAX", "size", "16K", "0 to 16K bytes (K: 1024); 0 switches the short protocol off",
+    {{"LITE_SHORT_MAX", "size", "32K", "0 to 32K bytes (K: 1024); 0 switches the short protocol off",
       "Messages up to this many bytes go as one packet, envelope and data together."},
      MPLITE_PARSE { return parse_size(text, 0, kShortLimit, k.short_max); },
      MPLITE_FORMAT { format_size(k.short_max, text, size); }},

@@ -40,7 +40,7 @@ inline constexpr std::size_t kFrameHeaderBytes = 32;
 static_assert(sizeof(FrameHeader) == kFrameHeaderBytes && std::is_trivially_copyable_v<FrameHeader>);
 
 inline constexpr std::uint32_t kPayloadAlignment = 64;        // `pad` is less: a line of the cache
-inline constexpr std::uint32_t kControlBytesMax = 17 * 1024;  // of one control packet: 16 KB of data and what goes before them
+inline constexpr std::uint32_t kControlBytesMax = 33 * 1024;  // of one control packet: 32 KB of data and what goes before them
 inline constexpr std::uint32_t kFrameBytesMax = 1u << 30;     // of one frame's payload
 
 // Of a control frame that is consistent in itself, the length of its packet. 0: it is not one. `at`: kFrameHeaderBytes.

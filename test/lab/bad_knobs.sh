@@ -16,9 +16,9 @@ refused() { # VAR VALUE ALLOWED (a part of what the message must say is allowed)
 job 20 1 "$programs/messages" 0
 [ "$code" = 0 ]
 result $? "without a bad knob the program runs" "$out"
-refused LITE_SHORT_MAX 12Q "0 to 16K"
-refused LITE_SHORT_MAX -1 "0 to 16K"
-refused LITE_SHORT_MAX 17000 "0 to 16K"
+refused LITE_SHORT_MAX 12Q "0 to 32K"
+refused LITE_SHORT_MAX -1 "0 to 32K"
+refused LITE_SHORT_MAX 33000 "0 to 32K"
 refused LITE_EAGER_MAX big "K, M, G"
 refused LITE_EAGER_MAX 99999999999999999999 "K, M, G"
 refused LITE_CONTROLLER fast "sigio, thread or sync"

@@ -35,7 +35,7 @@ moves rndv 100000 4K 64K
 moves eager 512 0 4K
 moves rndv 513 512 0
 moves rndv 512 0 0
-moves short 16384 16K 0
+moves short 32768 32K 0
 # measured: whatever the round trip is, these are below and above
 moves eager 10000 4K auto
 moves rndv 1100000 4K auto

@@ -33,7 +33,7 @@ static void check_cvars(void)
     read_cvar("LITE_EAGER_MAX", value, sizeof value);
     CHECK(strcmp(value, eager_max) == 0, "%s", value);
     read_cvar("LITE_SHORT_MAX", value, sizeof value);
-    CHECK(strcmp(value, "16K") == 0, "%s", value);
+    CHECK(strcmp(value, "32K") == 0, "%s", value);
     read_cvar("LITE_CONTROLLER", value, sizeof value);
     CHECK(getenv("LITE_CONTROLLER") == NULL || strcmp(value, getenv("LITE_CONTROLLER")) == 0, "%s", value);
     read_cvar("LITE_TRACE", value, sizeof value);

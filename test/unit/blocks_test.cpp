@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "ch_lite/blocks.h"
+#include "ch_lite/packet.h"
 #include "run_tests.h"
 
 using namespace ch_lite;
@@ -27,7 +28,7 @@ START_TEST(nothing_is_ready_before_the_first_refill) {
   ck_assert_ptr_null(b.take(1).data);
   ck_assert(b.refill());
   ck_assert(b.ready(1));
-  ck_assert(b.ready(16384));
+  ck_assert(b.ready(kPacketDataMax));
 }
 END_TEST
 
@@ -52,11 +53,11 @@ START_TEST(take_never_allocates_and_refill_restocks) {
   ck_assert(b.refill());
   const std::uint64_t total = b.bytes_total();
   std::vector<Block> taken;
-  for (Block block = b.take(16384); block.data != nullptr; block = b.take(16384)) taken.push_back(block);
+  for (Block block = b.take(kPacketDataMax); block.data != nullptr; block = b.take(kPacketDataMax)) taken.push_back(block);
   ck_assert_uint_eq(b.bytes_total(), total);
-  ck_assert(!b.ready(16384));
+  ck_assert(!b.ready(kPacketDataMax));
   ck_assert(b.refill());
-  ck_assert(b.ready(16384));
+  ck_assert(b.ready(kPacketDataMax));
   for (Block block : taken) b.give(block);
 }
 END_TEST
@@ -97,7 +98,7 @@ START_TEST(bound_holds_and_given_up_stock_comes_back) {
   b.give(own);
   for (Block block : taken) b.give(block);
   ck_assert(b.refill());
-  ck_assert(b.ready(64) && b.ready(16384));
+  ck_assert(b.ready(64) && b.ready(kPacketDataMax));
   ck_assert_uint_le(b.bytes_total(), bound);
 }
 END_TEST

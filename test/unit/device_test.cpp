@@ -721,7 +721,7 @@ START_TEST(awaited_message_leaves_what_any_other_leaves) {
     check_clean(*w);
     return left;
   };
-  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{2520}, std::size_t{2521}, std::size_t{16384}})
+  for (const std::size_t bytes : {std::size_t{0}, std::size_t{1}, std::size_t{2520}, std::size_t{2521}, std::size_t{ch_lite::kShortBytesMax}})
     for (const std::size_t room : {bytes, bytes + 100, bytes / 2})
       for (const unsigned flags : {0u, unsigned{LITE_SEND_SYNC}})
         for (const std::int32_t tag : {7, LITE_ANY_TAG})

@@ -39,7 +39,7 @@ struct Pair {
 
 const Pair kGood[] = {
     {"LITE_SHORT_MAX", "0", "0"},
-    {"LITE_SHORT_MAX", "16384", "16K"},
+    {"LITE_SHORT_MAX", "32768", "32K"},
     {"LITE_SHORT_MAX", "8k", "8K"},
     {"LITE_EAGER_MAX", "0", "0"},
     {"LITE_EAGER_MAX", "1048576", "1M"},
@@ -80,7 +80,7 @@ const Pair kGood[] = {
 };
 
 const Pair kBad[] = {
-    {"LITE_SHORT_MAX", "16385", nullptr},
+    {"LITE_SHORT_MAX", "32769", nullptr},
     {"LITE_SHORT_MAX", "-1", nullptr},
     {"LITE_SHORT_MAX", "4096x", nullptr},
     {"LITE_SHORT_MAX", " 4096", nullptr},
@@ -139,7 +139,7 @@ START_TEST(defaults_of_the_design_are_in_force_without_variables) {
   Knobs k;
   char error[512];
   ck_assert(parse_one(nullptr, nullptr, k, error));
-  ck_assert_uint_eq(k.short_max, 16384);
+  ck_assert_uint_eq(k.short_max, 32768);
   ck_assert_uint_eq(k.eager_max, kEagerAuto);
   ck_assert(k.controller == ControllerKind::kSigio);
   ck_assert_int_eq(k.signal, SIGIO);
