@@ -5,7 +5,7 @@
  * together with what goes by active messages (vectors, accumulates); ends with accesses outside of the window. */
 #include "mpi_test.h"
 
-static const size_t sizes[] = { 1, 8, 1000, 16384, 65536, 1 << 20, 8 << 20 };
+static const size_t sizes[] = { 1, 8, 1000, 32768, 65536, 1 << 20, 8 << 20 };
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), BYTES_MAX = 8 << 20 };
 
 static unsigned char *memory, *out, *in;
