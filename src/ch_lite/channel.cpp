@@ -221,12 +221,10 @@ constexpr std::uint64_t kStashBytesMax = 64u << 20;
 // caller with a progress function takes them there; for one without, they are kept here in order. At the bound the peer is held up.
 void stash_control() {
   ChannelState& s = *g_channel;
-  std::uint8_t packet[kControlBytesMax];
   while (s.stash_bytes < kStashBytesMax && engine().control_ready()) {
     auto* kept = static_cast<StashedControl*>(std::malloc(sizeof(StashedControl) + kControlBytesMax));
     if (kept == nullptr) return;  // it stays where it is
-    kept->length = engine().take_control(packet, sizeof packet, kept->from);
-    std::memcpy(kept + 1, packet, kept->length);
+    kept->length = engine().take_control(kept + 1, kControlBytesMax, kept->from);
     if (auto* fitted = static_cast<StashedControl*>(std::realloc(kept, sizeof(StashedControl) + kept->length)); fitted != nullptr) kept = fitted;
     kept->next = nullptr;
     (s.stash_tail != nullptr ? s.stash_tail->next : s.stash_head) = kept;
