@@ -31,7 +31,7 @@ static void on_own(int signal)
 static void exchange(unsigned turn, void (*meanwhile) (unsigned turn))
 {
     MPI_Request requests[2];
-    const size_t bytes = turn % 3 == 0 ? BYTES : turn % 3 == 1 ? 20000 : 10;
+    const size_t bytes = turn % 3 == 0 ? BYTES : turn % 3 == 1 ? 40000 : 10;
     pattern_fill(out, bytes, turn + (unsigned) my_rank);
     memset(in, 0, bytes);
     MPI_Irecv(in, (int) bytes, MPI_BYTE, 1 - my_rank, 1, MPI_COMM_WORLD, &requests[0]);

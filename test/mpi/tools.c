@@ -73,7 +73,7 @@ static void check_point_to_point(void)
 {
     static char buffer[1 << 20];
     const int other = 1 - my_rank;
-    const size_t sizes[3] = { 100, 20000, sizeof buffer };
+    const size_t sizes[3] = { 100, 40000, sizeof buffer };    /* by the short, the eager and the rendezvous protocol */
 
     for (int kind = 0; kind < 3; kind++) {
         const int repeats = 5 + kind;

@@ -563,8 +563,8 @@ static void self_sends(void)
 /* Everybody pushes at rank 0, which does not look for a while: credits must hold, nothing may be lost or reordered. */
 static void flood_of_unexpected_messages(void)
 {
-    enum { COUNT = 600 };
-    static const int flood_sizes[] = { 16, 3000, 20000 };
+    enum { COUNT = 600, FLOOD_MAX = 40000 };
+    static const int flood_sizes[] = { 16, 3000, FLOOD_MAX };
     if (my_rank == 0) {
         int *next = calloc((size_t) ranks, sizeof(int));
         if (!next)
@@ -582,12 +582,12 @@ static void flood_of_unexpected_messages(void)
         free(next);
     } else {
         MPI_Request *requests = malloc(COUNT * sizeof *requests);
-        unsigned char *data = malloc((size_t) COUNT * 20000);
+        unsigned char *data = malloc((size_t) COUNT * FLOOD_MAX);
         if (!requests || !data)
             MPI_Abort(MPI_COMM_WORLD, 2);
         for (int k = 0; k < COUNT; k++) {
-            pattern_fill(data + (size_t) k * 20000, (size_t) flood_sizes[k % 3], (unsigned) (k + my_rank));
-            MPI_Isend(data + (size_t) k * 20000, flood_sizes[k % 3], MPI_BYTE, 0, 60, MPI_COMM_WORLD, &requests[k]);
+            pattern_fill(data + (size_t) k * FLOOD_MAX, (size_t) flood_sizes[k % 3], (unsigned) (k + my_rank));
+            MPI_Isend(data + (size_t) k * FLOOD_MAX, flood_sizes[k % 3], MPI_BYTE, 0, 60, MPI_COMM_WORLD, &requests[k]);
         }
         MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE);
         free(requests);
