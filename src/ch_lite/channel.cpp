@@ -372,7 +372,7 @@ int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes,
   return engine().send_control(dest, parts, bytes > 0 ? 2 : 1);
 }
 
-static_assert(MPID_CONTROL_HEAD == kFrameHeaderBytes && MPID_CONTROL_FLAT == Engine::kFlatBytes);
+static_assert(MPID_CONTROL_BYTES_MAX == kControlBytesMax && MPID_CONTROL_HEAD == kFrameHeaderBytes && MPID_CONTROL_FLAT == Engine::kFlatBytes);
 
 int MPID_SendControlInPlace(void* pkt, int size, const void* data, int bytes, int dest) {
   return engine().send_control_in_place(dest, static_cast<std::uint8_t*>(pkt), static_cast<std::uint32_t>(size), data, static_cast<std::uint32_t>(bytes));
