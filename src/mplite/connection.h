@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "faster_way.h"
+#include "first_look.h"
 #include "net.h"
 #include "pieces.h"
 #include "process_name.h"
@@ -102,7 +103,9 @@ struct Connection {
   bool in_frame = false;      // header taken, payload still coming
   bool flushing = false;
   bool answered = true;       // something has come since the last long write
-  bool asked = false;         // the time to the answer is measured
+  bool asked = false;         // the time to the answer to it is measured
+  bool spoke = false;         // a packet has left since the last wait for an answer began
+  bool timed = false;         // that wait is measured, and nothing has come yet
   bool full = false;          // the last read brought all that it had room for, and that was more than a header: there is more in the socket
   bool expect_long = false;   // only the header of the next frame is to be read ahead
   bool dead = false;          // lost while somebody up the stack still uses it; freed at the next safe point
@@ -129,6 +132,8 @@ struct Connection {
   FasterWay whole;            // messages of EngineOptions::split_min to split_end in two halves, or (second) whole and acknowledged at once
   std::int64_t asked_ns = 0;  // while `asked`: when the last one of them left,
   std::int64_t heard_ns = 0;  // and when something came last since then, or 0
+  FirstLook first_look;       // of who waits for the answer to a small packet
+  std::int64_t began_ns = 0;  // while `timed`: when the wait began
 
   // handshake
   std::int64_t deadline_ns = 0;

@@ -395,6 +395,7 @@ class Engine {
   // Something was read: behind a look, or by the read that is made every so often, which one of 16 is if looks tell the truth. Who answers in the kernel's place (SMC, a library that is preloaded) may not.
   void judge_look() MPLITE_SIGNAL_SAFE { looks_missed_ = tick_ % kAllStride == 0 ? looks_missed_ + 1 : 0; }
   std::uint32_t read_one(const std::uint8_t** packet) MPLITE_SIGNAL_SAFE;
+  void delay_first_look(Connection& c) MPLITE_SIGNAL_SAFE;
   void note_control(Connection& c, std::uint32_t length) MPLITE_SIGNAL_SAFE;
   static void set_destination(Connection& c, const Destination& destination) MPLITE_SIGNAL_SAFE;
   void set_low_water(Connection& c, bool drained) MPLITE_SIGNAL_SAFE;
@@ -410,8 +411,9 @@ class Engine {
   // Something has come.
   void note_answer(Connection& c) MPLITE_SIGNAL_SAFE {
     c.answered = true;
-    if (c.asked) [[unlikely]] c.heard_ns = net_.now_ns();
+    if (c.asked | c.timed) [[unlikely]] time_answer(c);
   }
+  void time_answer(Connection& c) MPLITE_SIGNAL_SAFE;
   void place_staged(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
   bool have_staging(Connection& c) MPLITE_SIGNAL_SAFE;

@@ -266,6 +266,24 @@ bool Engine::nothing_came(const Connection& c) {
   return !net_.has_input(c.fd);
 }
 
+void Engine::time_answer(Connection& c) {
+  const std::int64_t now = net_.now_ns();
+  if (c.asked) c.heard_ns = now;
+  if (!c.timed) return;
+  c.timed = false;
+  c.first_look.took(now - c.began_ns);
+}
+
+// Somebody waits, for the first time since a packet left.
+void Engine::delay_first_look(Connection& c) {
+  c.spoke = false;
+  c.timed = c.small && c.first_look.begin();
+  if (c.timed)
+    c.began_ns = net_.now_ns();
+  else if (c.small && c.first_look.delay_ns() != 0)
+    net_.spin(c.first_look.delay_ns());
+}
+
 // What poll() and pump() come to then, in few lines of code. The length of the packet that came, if it came alone and whole; anything else is where they would leave it.
 std::uint32_t Engine::read_one(const std::uint8_t** packet) {
   Connection& c = *aside_;
@@ -275,6 +293,7 @@ std::uint32_t Engine::read_one(const std::uint8_t** packet) {
   if (!have_staging(c)) return 0;
   const iovec part = {c.staging->bytes, Connection::kReadAheadBytes};
   std::int64_t n = -EAGAIN;
+  if (close_looks > 0 && c.spoke) delay_first_look(c);
   do {
     ++tick_;
     if (nothing_came(c)) continue;

@@ -385,7 +385,7 @@ int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t 
   const int parts_count = bytes != 0 ? 2 : 1;
   const std::uint32_t whole = length + bytes;
   const Peer& p = peers_[peer];
-  const Connection* c = p.connection;
+  Connection* c = p.connection;
   // Nothing is on its way out to anybody: as idle(), in fewer places.
   const bool clear = (queued_sends_ | static_cast<unsigned>(gathered_ | p.holds)) == 0 && !gather_;
   if (!clear || c == nullptr || c->state != ConnectionState::kUp || whole - 1 >= kControlBytesMax) [[unlikely]] return send_control(peer, parts, parts_count);
@@ -393,6 +393,7 @@ int Engine::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t 
   parts[0] = {packet - kFrameHeaderBytes, kFrameHeaderBytes + length};
   ++counters_.writes;
   const std::int64_t n = net_.write(c->fd, parts, parts_count);
+  c->spoke = true;
   parts[0] = {packet, length};
   return control_written(peer, parts, parts_count, whole, n);
 }

@@ -59,6 +59,7 @@ class Net {
   // Waits at most timeout_ns (0: does not wait, < 0: for ever). Returns the number of events; a signal ends the wait with 0.
   virtual int wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE = 0;
   virtual std::int64_t now_ns() MPLITE_SIGNAL_SAFE = 0;  // monotonic
+  virtual void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE = 0;  // for at least so long, without a system call
   // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power), which keepalive does not notice while data is under way.
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
   // The least time, of late, from data to its acknowledgement by the peer's kernel, in us. 0: not known.

@@ -258,6 +258,14 @@ std::int64_t PosixNet::now_ns() MPLITE_SIGNAL_SAFE {
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
+void PosixNet::spin(std::int64_t ns) MPLITE_SIGNAL_SAFE {
+  for (const std::int64_t end = PosixNet::now_ns() + ns; PosixNet::now_ns() < end;) {
+#ifdef __x86_64__
+    __builtin_ia32_pause();  // a processor's other thread has the more of it
+#endif
+  }
+}
+
 void PosixNet::random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE {
   auto* at = static_cast<std::uint8_t*>(bytes);
   while (count > 0) {

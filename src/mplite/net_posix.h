@@ -41,6 +41,7 @@ class PosixNet final : public Net {
   // At most kEventsPerWait events a call.
   int wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE override;
   std::int64_t now_ns() MPLITE_SIGNAL_SAFE override;
+  void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE override;
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override;
   int round_trip_us(int fd) MPLITE_SIGNAL_SAFE override;
   void disown(int fd) override;

@@ -3,7 +3,7 @@
 # What is done between a message's arrival and the answer, counted by single instructions (test/mpi/path.c): the same in every run, whatever else the machine does.
 . "$(dirname "$0")/lab.sh"
 
-# gcc 12 at -O2 has 1261 for 8 bytes; what would make that a tenth more, as the loss of one of the short ways does, is to be noticed.
+# gcc 12 at -O2 has 1263 for 8 bytes; what would make that a tenth more, as the loss of one of the short ways does, is to be noticed.
 export LITE_SPIN_US=forever
 job 120 2 "$programs/path" 8
 if [ "$code" = 0 ] && grep -q 'for x86-64$' "$out"; then

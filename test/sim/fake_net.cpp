@@ -592,7 +592,14 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
 
 std::int64_t FakeNet::now_ns() {
   Call call(*this);
+  ++world_.clock_reads;
   return world_.now_;
+}
+
+void FakeNet::spin(std::int64_t ns) {
+  Call call(*this);
+  world_.spun_ns += ns;
+  world_.pass(ns);
 }
 
 // Between 5 and 250 us, always the same for a descriptor; sometimes not known yet.

@@ -86,6 +86,8 @@ class FakeWorld {
   std::uint64_t open_sockets(int host) const;
   int low_water(int host) const;  // the highest of its connections
   int unwatched(int host) const;  // connections that it does not ask epoll about
+  std::int64_t spun_ns = 0;       // by everybody
+  int clock_reads = 0;            // the same
   int fail_watch = 0;             // errno of every watch() from now on
   bool blind = false;  // has_input() sees nothing
   Random& random() { return random_; }
@@ -183,6 +185,7 @@ class FakeNet final : public mplite::Net {
   int unwatch(int fd) override;
   int wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) override;
   std::int64_t now_ns() override;
+  void spin(std::int64_t ns) override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
   int round_trip_us(int fd) override;
   void random(void* bytes, std::size_t count) override;

@@ -1626,6 +1626,75 @@ START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
 }
 END_TEST
 
+// Who waits for the answer to a small packet, and only who waits, leaves the socket alone for most of what that takes.
+START_TEST(first_look_for_a_small_answer_is_delayed) {
+  RanksThatPoll r;
+  Engine& e = r.engine(0);
+  r.set_first_aside();
+  alignas(FrameHeader) std::uint8_t memory[kFrameHeaderBytes + 40] = {};
+  const auto speak = [&] {
+    Hold hold(e.gate());
+    ck_assert_int_eq(e.send_control_in_place(1, memory + kFrameHeaderBytes, 40, nullptr, 0), 0);
+  };
+  const auto look = [&](bool waits) {
+    const std::uint8_t* packet = nullptr;
+    int from = -1;
+    bool alone = false;
+    Hold hold(e.gate());
+    if (waits) e.set_close_looks(1);
+    return e.next_control(&packet, from, alone);
+  };
+  const auto take_question = [&] {  // rank 0 does nothing meanwhile
+    Engine& other = r.engine(1);
+    std::uint8_t packet[40];
+    int from = -1;
+    Hold hold(other.gate());
+    while (!other.control_ready()) other.poll();
+    ck_assert_uint_eq(other.take_control(packet, sizeof packet, from), sizeof packet);
+  };
+  // One question, and its answer of so many bytes, asked for by who waits or who only looks. Returns how long nobody looked.
+  const auto ask = [&](std::size_t bytes, bool waits) {
+    const std::int64_t before = r.world.spun_ns;
+    speak();
+    ck_assert_uint_eq(look(false), 0);
+    ck_assert_int_eq(r.world.spun_ns, before);  // who looks once has not waited yet
+    ck_assert_uint_eq(look(waits), 0);
+    const std::int64_t spun = r.world.spun_ns - before;
+    r.world.pass(3'000);
+    take_question();
+    say(r.engine(1), 0, bytes_of(bytes, 1));
+    std::uint32_t got = 0;
+    while ((got = look(waits)) == 0) r.world.skip(1'000);
+    ck_assert_uint_eq(got, bytes);
+    ck_assert_int_eq(r.world.spun_ns - before, spun);  // the first look only
+    return spun;
+  };
+  for (unsigned i = 0; i <= FirstLook::kWaits; ++i) {
+    ck_assert_int_eq(ask(40, true), 0);
+    say(r.engine(1), 0, bytes_of(40, 2));  // what comes behind the answer is not measured
+    const int clock_reads = r.world.clock_reads;
+    ck_assert_uint_eq(look(true), 40);
+    ck_assert_int_eq(r.world.clock_reads, clock_reads);
+  }
+  unsigned delayed = 0;
+  for (unsigned i = 0; i < 2 * FirstLook::kStride; ++i) {
+    const std::int64_t spun = ask(40, true);
+    ck_assert(spun == 0 || (spun >= 2'000 && spun <= FirstLook::kMaxNs));
+    delayed += spun != 0 ? 1 : 0;
+  }
+  ck_assert_uint_eq(delayed, 2 * (FirstLook::kStride - 1));
+  for (unsigned i = 0; i < 10; ++i) ck_assert_int_eq(ask(40, false), 0);
+  // What was measured is of small ones.
+  ask(20'000, true);
+  for (unsigned i = 0; i < 10; ++i) ck_assert_int_eq(ask(20'000, true), 0);
+  // Nothing was said: no answer is on its way.
+  for (unsigned i = 0; i < 10; ++i) ask(40, true);
+  const std::int64_t before = r.world.spun_ns;
+  for (unsigned i = 0; i < 10; ++i) ck_assert_uint_eq(look(true), 0);
+  ck_assert_int_eq(r.world.spun_ns, before);
+}
+END_TEST
+
 // One read, when it brings one whole packet; whatever else the stream holds arrives as it does by poll(): the start of a packet, several, a frame behind one, an end.
 START_TEST(next_control_reads_what_is_set_aside) {
   RanksThatPoll r(3);
@@ -2018,7 +2087,7 @@ int main() {
                               kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
                               large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
                               low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
+                              write_of_middling_size_is_made_in_two_halves, message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, first_look_for_a_small_answer_is_delayed, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
                               idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
                               parked_connection_that_breaks_is_not_reported_again_and_again,
                               proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});

@@ -285,6 +285,18 @@ START_TEST(reset_shows_as_both_ready) {
 }
 END_TEST
 
+START_TEST(spin_lasts_at_least_its_time) {
+  PosixNet net;
+  for (const std::int64_t ns : {0, 1, 5'000, 2'000'000}) {
+    const std::int64_t begin = net.now_ns();
+    net.spin(ns);
+    const std::int64_t took = net.now_ns() - begin;
+    ck_assert_int_ge(took, ns);
+    ck_assert_int_lt(took, ns + 2'000'000'000);
+  }
+}
+END_TEST
+
 void wait_lasts_at_least_its_time(PosixNet& net) {
   NetEvent event;
   for (const std::int64_t timeout_ns : {1, 300'000, 1'500'000, 20'000'000}) {
@@ -580,7 +592,7 @@ int main() {
         more_ready_than_one_call_tells_are_told_by_the_next, reset_shows_as_both_ready, wait_is_never_shorter_than_asked, wait_without_end_ends_with_an_event, signal_ends_a_wait_with_no_events,
         input_is_seen_without_a_read_whatever_the_mark, low_water_mark_holds_readiness_back, options_reach_the_socket, peer_that_does_not_read_is_not_given_up, idle_peer_is_not_silent, round_trip_is_known_once_data_was_acknowledged,
         random_fills_every_byte_and_no_more,
-        waiting_process_does_not_hand_its_epoll_to_a_child})
+        waiting_process_does_not_hand_its_epoll_to_a_child, spin_lasts_at_least_its_time})
     tcase_add_test(cases, test);
   tcase_add_loop_test(cases, wait_does_without_epoll_pwait2, 0, 2);
   tcase_add_loop_test(cases, arriving_data_raises_the_chosen_signal_in_the_chosen_thread, 0, 2);
