@@ -1687,7 +1687,7 @@ START_TEST(first_look_for_a_small_answer_is_delayed) {
   // What was measured is of small ones.
   ask(20'000, true);
   const int clock_reads = r.world.clock_reads;
-  for (unsigned i = 0; i < FirstLook::kStride; ++i) ck_assert_int_eq(ask(20'000, true), 0);
+  for (unsigned i = 0; i < 2 * FirstLook::kStride; ++i) ck_assert_int_eq(ask(20'000, true), 0);
   ck_assert_int_eq(r.world.clock_reads, clock_reads);
   // Nothing was said: no answer is on its way.
   for (unsigned i = 0; i < 10; ++i) ask(40, true);
