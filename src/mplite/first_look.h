@@ -21,13 +21,12 @@ class FirstLook {
       --rest_;
       return false;
     }
-    if (known_ == kWaits) rest_ = kStride - 1;
+    if (taken_ >= kWaits) rest_ = kStride - 1;
     return true;
   }
   void took(std::int64_t ns) MPLITE_SIGNAL_SAFE {
-    waits_ns_[next_++ % kWaits] = ns;
-    if (known_ < kWaits) ++known_;
-    if (known_ == kWaits) delay_ns_ = std::min(*std::min_element(waits_ns_, waits_ns_ + kWaits) * 2 / 3, kMaxNs);
+    waits_ns_[taken_++ % kWaits] = ns;
+    if (taken_ >= kWaits) delay_ns_ = std::min(*std::min_element(waits_ns_, waits_ns_ + kWaits) * 2 / 3, kMaxNs);
   }
   // Of a wait that is not measured; 0 until kWaits have been.
   std::int64_t delay_ns() const MPLITE_SIGNAL_SAFE { return delay_ns_; }
@@ -35,7 +34,7 @@ class FirstLook {
  private:
   std::int64_t waits_ns_[kWaits] = {};
   std::int64_t delay_ns_ = 0;
-  unsigned next_ = 0, known_ = 0, rest_ = 0;
+  unsigned taken_ = 0, rest_ = 0;
 };
 
 }  // namespace mplite
