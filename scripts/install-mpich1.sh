@@ -47,14 +47,14 @@ mpich1_install() { # TREE
   for tool in autoreconf automake libtoolize m4 perl pkg-config; do
     have "$tool" || die "$tool is missing; on Debian: apt-get install autoconf automake libtool m4 perl pkg-config"
   done
-  for needed in configure.ac Makefile.am src/ch_lite/channel_host.h src/ch_lite/mpich1/setup_ch_lite; do
+  for needed in configure.ac Makefile.am src/ch_lite/mpich1/channel_host.h src/ch_lite/mpich1/setup_ch_lite; do
     [ -f "$root/$needed" ] || die "$root/$needed is missing: the ch_lite source tree is not complete"
   done
   say "1/2 copying the device and the engine into $1/mpid/ch_lite"
   mkdir -p "$device"
   [ -f "$device/.ch_lite" ] || : >"$device/.ch_lite"
   # Links, objects and the Makefile of a build in the tree stay.
-  copied_glue=$(cd "$root/src/ch_lite/mpich1" && find . -maxdepth 1 -type f -print | sed 's,^\./,,' | sync_files "$root/src/ch_lite/mpich1" "$device" \
+  copied_glue=$(cd "$root/src/ch_lite/mpich1" && find . -maxdepth 1 -type f ! -name 'channel_host.*' -print | sed 's,^\./,,' | sync_files "$root/src/ch_lite/mpich1" "$device" \
     -name lite -o -name '.ch_lite*' -o -name '*.o' -o -name Makefile -o -name libmpid.a)
   chmod +x "$device/setup_ch_lite" "$device/install_ch_lite"
   copied_package=$(package_files | sync_files "$root" "$device/lite" ! -name . ! -name src ! -path './src/*' -o "${leftovers[@]}")

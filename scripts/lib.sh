@@ -14,6 +14,11 @@ now_s() { date +%s; }
 # hosts, and NetPIPE with Debian's own MPI, which it is linked to.
 # shellcheck disable=SC2034
 PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-config xz-utils libhwloc-dev libsodium-dev check dpkg-dev util-linux"
+# What only the project's own checks need: fuzz targets and a second compiler, scripts and Python looked through, programs built with Debian's mpich to compare with.
+# shellcheck disable=SC2034
+PACKAGES_CLANG="clang clang-format"
+# shellcheck disable=SC2034
+PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev"
 # shellcheck disable=SC2034
 PACKAGES_RUN="iproute2 procps netpipe-mpich2"
 

@@ -1,21 +1,23 @@
-// The C API of ch_lite.h: checks arguments, enters the gate, calls the device. What starts and ends everything is in boot.cpp.
+// The C API of ch_lite.h: checks arguments, enters the gate, calls the device. What starts and ends
+// everything is in boot.cpp.
 #include <cerrno>
 
-#include "../mplite/gate.h"
-#include "device.h"
+#include "ch_lite/device/device.h"
+#include "mplite/engine/gate.h"
 
 using ch_lite::Device;
 using ch_lite::device_current;
 using ch_lite::host_settings;
 using ch_lite::MatchKey;
-using ch_lite::Pace;
 using mplite::Memory;
+using mplite::Pace;
 
-lite_hot_state lite_hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0, 0, 0, 0};
+__thread lite_call_state lite_call = {0, 0, 0, 0};
 
 namespace {
 
-// The gate, and one piece of work on the device. At the end, in this order: what was put off is done, the stock is topped up, the gate opens.
+// The gate, and one piece of work on the device. At the end, in this order: what was put off is
+// done, the stock is topped up, the gate opens.
 class Entry {
  public:
   explicit Entry(Device& device = *device_current) : hold_(device.gate()), scope_(device) {}
@@ -38,7 +40,8 @@ class Entry {
 inline void came_to_look(int call) {
   LITE_HOT_SET(last_call, call);
   LITE_HOT_SET(only_sends, 0);
-  if (LITE_HOT_GET(away) != 0) [[unlikely]] back();
+  if (LITE_HOT_GET(away) != 0) [[unlikely]]
+    back();
 }
 
 [[gnu::always_inline]] inline void came_for(int call) {
@@ -61,7 +64,9 @@ bool pieces_hold(const iovec* pieces, std::size_t count, std::size_t bytes) {
   return bytes == 0;
 }
 
-MatchKey key_of(const lite_envelope* envelope) { return {envelope->context, envelope->source, envelope->tag}; }
+MatchKey key_of(const lite_envelope* envelope) {
+  return {envelope->context, envelope->source, envelope->tag};
+}
 
 bool is_peer(int peer) { return peer >= 0 && peer < device_current->peers(); }
 bool is_source(int peer) { return peer == -1 || is_peer(peer); }
@@ -75,7 +80,8 @@ void flush_gathered() {
 // Null: nothing.
 const char* wrong_with_send(size_t bytes, int peer, const lite_envelope* envelope) {
   if (!is_peer(peer)) return "lite_isend: no such peer";
-  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG) return "lite_isend: a wildcard in the envelope of a send";
+  if (envelope->source == LITE_ANY_SOURCE || envelope->tag == LITE_ANY_TAG)
+    return "lite_isend: a wildcard in the envelope of a send";
   if (bytes > ch_lite::kMessageBytesMax) return "lite_isend: too long";
   return nullptr;
 }
@@ -83,7 +89,9 @@ const char* wrong_with_send(size_t bytes, int peer, const lite_envelope* envelop
 // The application comes to send. True: the message may wait for company.
 inline bool came_to_send(Device& device, int peer) {
   bool gather = false;
-  if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late)) [[unlikely]] gather = device.may_gather();
+  if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late))
+      [[unlikely]]
+    gather = device.may_gather();
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
   return gather;
@@ -99,39 +107,60 @@ inline bool came_to_send(Device& device, int peer) {
 [[gnu::noinline]] void end_gathering() {
   MPID_ChannelGather(0);
   const int waiting = MPID_ChannelGathered();
-  if (waiting <= 1) LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : LITE_GATHERED_UNGUARDED);  // one: these are others than before
+  if (waiting <= 1)
+    LITE_HOT_SET(gathered, waiting == 0
+                               ? LITE_GATHERED_NONE
+                               : LITE_GATHERED_UNGUARDED);  // one: these are others than before
 }
 template <typename Send>
 inline int send_in_order(bool gather, Send send) {
-  if (gather || LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) [[unlikely]] begin_gathering(gather);
+  if (gather || LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) [[unlikely]]
+    begin_gathering(gather);
   const int result = send();
-  if (gather) [[unlikely]] end_gathering();
+  if (gather) [[unlikely]]
+    end_gathering();
   return result;
 }
 
-int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
-              lite_request** request) {
+int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope* envelope,
+              unsigned flags, void* cookie, lite_request** request) {
   if (const char* what = wrong_with_send(bytes, peer, envelope)) return bad_argument(peer, what);
   Device& device = *device_current;
-  if (request == nullptr && ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer))) return LITE_PENDING;
+  if (request == nullptr &&
+      ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer)))
+    return LITE_PENDING;
   const bool gather = came_to_send(device, peer);
   Entry entry(device);
-  return send_in_order(gather, [&] { return device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0, cookie, request); });
+  return send_in_order(gather, [&] {
+    return device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0,
+                        cookie, request);
+  });
 }
 
 // The way of most messages: send_from() without request, of what lies in one piece.
 int send_at_once(const void* data, size_t bytes, int peer, const lite_envelope* envelope) {
   Device& device = *device_current;
-  if (const char* what = wrong_with_send(bytes, peer, envelope)) [[unlikely]] return bad_argument(peer, what);
+  if (const char* what = wrong_with_send(bytes, peer, envelope)) [[unlikely]]
+    return bad_argument(peer, what);
   if (!device.may_leave_at_once(bytes, peer)) return LITE_PENDING;
   const bool gather = came_to_send(device, peer);
   Entry entry(device);
-  return send_in_order(gather, [&] { return device.send_plain(data, bytes, peer, key_of(envelope)); });
+  return send_in_order(gather,
+                       [&] { return device.send_plain(data, bytes, peer, key_of(envelope)); });
 }
 
 [[gnu::noinline]] void take_over_completed(Device& device) {
   Entry entry;
   device.hand_over();
+}
+
+// Nothing of it is to be taken by the host's progress in the helper thread, which cannot return it
+// to anybody.
+[[gnu::noinline, gnu::cold]] int tell_trouble(Device& device) {
+  const ch_lite::DeviceHooks& hooks = device.options().hooks;
+  if (hooks.nobody_listens != nullptr && hooks.nobody_listens(hooks.arg)) return LITE_OK;
+  Entry entry(device);
+  return device.take_trouble();
 }
 
 [[gnu::noinline]] void report_lost(Device& device, int peer) {
@@ -145,8 +174,31 @@ inline lite_request* next_completed(Device& device) {
     take_over_completed(device);
   }
   lite_request* const request = device.next_completion();
-  if (request != nullptr && request->status.error == LITE_ERR_PEER_LOST) report_lost(device, request->status.peer);
+  if (request != nullptr && request->status.error == LITE_ERR_PEER_LOST)
+    report_lost(device, request->status.peer);
   return request;
+}
+
+// A poll has found nothing, and will not rest. Once in a call: that may be one of many polls
+// (MPI_Testsome). Gate free.
+inline void went_without(const Device& device) {
+  if ((lite_call.kinds & 3) != LITE_MAY_NOT_BLOCK) return;
+  if (LITE_HOT_GET(polls_since_exit) <= 1) ch_lite::note_return(lite_call);
+  if (lite_call.idle_polls++ != 0) return;
+  const ch_lite::DeviceHooks& hooks = device.options().hooks;
+  if (hooks.give_way != nullptr) hooks.give_way(hooks.arg);
+}
+
+int probe(int peer, const lite_envelope* envelope, lite_status* status, lite_message** message) {
+  Device& device = *device_current;
+  came_to_look(LITE_CALL_OTHER);
+  int found;
+  {
+    Entry entry(device);
+    found = device.probe(peer, key_of(envelope), status, message);
+  }
+  if (found == 0) went_without(device);
+  return found;
 }
 
 // Active messages that still wait for credit at the end are given this long without any news.
@@ -163,6 +215,26 @@ void lite_set_tag_ignore_bits(uint32_t bits) {
   device_current->set_tag_ignore_bits(bits);
 }
 
+void lite_set_member_callback(lite_member_callback callback) {
+  host_settings.member_callback = callback;
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->set_member_callback(callback);
+}
+
+void lite_members_changed(void) {
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->forget_permits();
+}
+
+void lite_am_set_check(lite_am_check check) {
+  host_settings.am_check = check;
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->set_am_check(check);
+}
+
 void lite_am_set_callback(lite_am_callback callback, void* arg) {
   host_settings.am_callback = callback;
   host_settings.am_callback_arg = arg;
@@ -171,33 +243,39 @@ void lite_am_set_callback(lite_am_callback callback, void* arg) {
   device_current->set_am_callback(callback, arg);
 }
 
-int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
-               lite_request** request) {
-  if (request == nullptr && flags == 0) [[likely]] return send_at_once(buffer, bytes, peer, envelope);
+int lite_isend(const void* buffer, size_t bytes, int peer, const lite_envelope* envelope,
+               unsigned flags, void* cookie, lite_request** request) {
+  if (request == nullptr && flags == 0) [[likely]]
+    return send_at_once(buffer, bytes, peer, envelope);
   return send_from(buffer, bytes, peer, envelope, flags, cookie, request);
 }
 
-int lite_isendv(const struct iovec* pieces, size_t count, size_t bytes, int peer, const lite_envelope* envelope, unsigned flags, void* cookie,
+int lite_isendv(const struct iovec* pieces, size_t count, size_t bytes, int peer,
+                const lite_envelope* envelope, unsigned flags, void* cookie,
                 lite_request** request) {
-  if (!pieces_hold(pieces, count, bytes)) return bad_argument(peer, "lite_isendv: the pieces are shorter than the message");
+  if (!pieces_hold(pieces, count, bytes))
+    return bad_argument(peer, "lite_isendv: the pieces are shorter than the message");
   return send_from(Memory::in_pieces(pieces), bytes, peer, envelope, flags, cookie, request);
 }
 
-int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie, lite_status* status,
-               lite_request** request) {
+int lite_irecv(void* buffer, size_t bytes, int peer, const lite_envelope* envelope, void* cookie,
+               lite_status* status, lite_request** request) {
   if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
   came_for(LITE_CALL_RECEIVE);
   Entry entry;
   return device_current->irecv(buffer, bytes, peer, key_of(envelope), cookie, status, request);
 }
 
-int lite_irecvv(const struct iovec* pieces, size_t count, size_t bytes, int peer, const lite_envelope* envelope, void* cookie,
-                lite_status* status, lite_request** request) {
+int lite_irecvv(const struct iovec* pieces, size_t count, size_t bytes, int peer,
+                const lite_envelope* envelope, void* cookie, lite_status* status,
+                lite_request** request) {
   if (!is_source(peer)) return bad_argument(peer, "lite_irecv: no such peer");
-  if (!pieces_hold(pieces, count, bytes)) return bad_argument(peer, "lite_irecvv: the pieces are shorter than the receive");
+  if (!pieces_hold(pieces, count, bytes))
+    return bad_argument(peer, "lite_irecvv: the pieces are shorter than the receive");
   came_for(LITE_CALL_RECEIVE);
   Entry entry;
-  return device_current->irecv(Memory::in_pieces(pieces), bytes, peer, key_of(envelope), cookie, status, request);
+  return device_current->irecv(Memory::in_pieces(pieces), bytes, peer, key_of(envelope), cookie,
+                               status, request);
 }
 
 // The application leaves by another call than a send, or by a send that nobody watches over.
@@ -238,30 +316,30 @@ int lite_cancel_recv(lite_request* request) {
 
 int lite_iprobe(int peer, const lite_envelope* envelope, lite_status* status) {
   if (!is_source(peer)) return bad_argument(peer, "lite_iprobe: no such peer");
-  came_to_look(LITE_CALL_OTHER);
-  Entry entry;
-  return device_current->probe(peer, key_of(envelope), status, nullptr);
+  return probe(peer, envelope, status, nullptr);
 }
 
-int lite_improbe(int peer, const lite_envelope* envelope, lite_status* status, lite_message** message) {
+int lite_improbe(int peer, const lite_envelope* envelope, lite_status* status,
+                 lite_message** message) {
   if (!is_source(peer)) return bad_argument(peer, "lite_improbe: no such peer");
-  came_to_look(LITE_CALL_OTHER);
-  Entry entry;
-  return device_current->probe(peer, key_of(envelope), status, message);
+  return probe(peer, envelope, status, message);
 }
 
-int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie, lite_status* status, lite_request** request) {
+int lite_imrecv(lite_message* message, void* buffer, size_t bytes, void* cookie,
+                lite_status* status, lite_request** request) {
   came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->receive_detached(message, buffer, bytes, cookie, status, request);
 }
 
-int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count, size_t bytes, void* cookie, lite_status* status,
-                 lite_request** request) {
-  if (!pieces_hold(pieces, count, bytes)) return bad_argument(-1, "lite_imrecvv: the pieces are shorter than the receive");
+int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count, size_t bytes,
+                 void* cookie, lite_status* status, lite_request** request) {
+  if (!pieces_hold(pieces, count, bytes))
+    return bad_argument(-1, "lite_imrecvv: the pieces are shorter than the receive");
   came_for(LITE_CALL_OTHER);
   Entry entry;
-  return device_current->receive_detached(message, Memory::in_pieces(pieces), bytes, cookie, status, request);
+  return device_current->receive_detached(message, Memory::in_pieces(pieces), bytes, cookie, status,
+                                          request);
 }
 
 int lite_progress(void) {
@@ -270,9 +348,13 @@ int lite_progress(void) {
   came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
   Pace& pace = device.pace();
-  const bool look = pace.look(LITE_HOT_GET(polls_since_exit), LITE_HOT_GET(skip), before, device.is_outstanding());
+  const bool look = pace.look(LITE_HOT_GET(polls_since_exit), LITE_HOT_GET(skip), before,
+                              device.is_outstanding());
   LITE_HOT_SET(skip, pace.skip());
-  if (!look && device.completions() == 0 && device.active_messages() == 0) return 0;
+  if (!look && device.completions() == 0 && device.active_messages() == 0) {
+    went_without(device);
+    return 0;
+  }
   {
     mplite::Hold hold(device.gate());
     const bool everywhere = pace.seldom() && device.options().hooks.look_everywhere != nullptr;
@@ -282,12 +364,24 @@ int lite_progress(void) {
     device.hand_over();
   }
   if (device.active_messages() != 0) device.deliver_active_messages();
+  if (device.trouble() != LITE_OK) [[unlikely]] {
+    const int trouble = tell_trouble(device);
+    if (trouble != LITE_OK) return trouble;
+  }
   const bool empty = device.completions() == 0 && device.events() == before;
-  const std::uint32_t empty_polls = device.note_poll(empty);
+  if (!empty) {
+    ch_lite::note_news(lite_call);
+    return static_cast<int>(device.completions());
+  }
   const ch_lite::DeviceHooks& hooks = device.options().hooks;
-  // A lone MPI_Test never sleeps: a wait is the second poll since the application was outside, or the first one of a call that has started something (MPI_Recv).
-  if (empty && (LITE_HOT_GET(polls_since_exit) > 1 || LITE_HOT_GET(started) != 0) && hooks.idle != nullptr) hooks.idle(hooks.arg, empty_polls);
-  return static_cast<int>(device.completions());
+  // A lone MPI_Test never sleeps: a wait is the second poll since the application was outside, or
+  // the first one of a call that has started something (MPI_Recv). Several polls need not be a
+  // wait: that is the call's kind.
+  if (LITE_HOT_GET(polls_since_exit) <= 1 && LITE_HOT_GET(started) == 0)
+    went_without(device);
+  else if (hooks.idle != nullptr)
+    hooks.idle(hooks.arg, ch_lite::may_rest(lite_call));
+  return 0;
 }
 
 lite_request* lite_next_completion(void) { return next_completed(*device_current); }
@@ -306,7 +400,14 @@ int lite_take_completion(lite_completion* done) {
 
 int lite_expose(void* base, size_t bytes, uint64_t* key) {
   Entry entry;
-  return device_current->expose(base, bytes, key);
+  return device_current->expose(base, bytes, nullptr, 0, key);
+}
+
+int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uint64_t* key) {
+  for (size_t i = 0; i < count; ++i)
+    if (!is_peer(peers[i])) return bad_argument(peers[i], "lite_expose_to: no such peer");
+  Entry entry;
+  return device_current->expose(base, bytes, peers, count, key);
 }
 
 int lite_withdraw(uint64_t key) {
@@ -314,42 +415,62 @@ int lite_withdraw(uint64_t key) {
   return device_current->withdraw(key);
 }
 
-int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie, lite_request** request) {
+int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie,
+             lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_put: no such peer");
-  if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_put: no key, or too long");
+  if (key == 0 || bytes > ch_lite::kMessageBytesMax)
+    return bad_argument(peer, "lite_put: no key, or too long");
   came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->put(peer, key, offset, data, bytes, cookie, request);
 }
 
-int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie, lite_request** request) {
+int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
+             lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_get: no such peer");
-  if (key == 0 || bytes > ch_lite::kMessageBytesMax) return bad_argument(peer, "lite_get: no key, or too long");
+  if (key == 0 || bytes > ch_lite::kMessageBytesMax)
+    return bad_argument(peer, "lite_get: no key, or too long");
   came_for(LITE_CALL_OTHER);
   Entry entry;
   return device_current->get(peer, key, offset, buffer, bytes, cookie, request);
 }
 
-int lite_request_holds_buffer(const lite_request* request) { return request->memory.buffer != nullptr || request->memory.pieces != nullptr; }
+int lite_request_holds_buffer(const lite_request* request) {
+  return request->memory.buffer != nullptr || request->memory.pieces != nullptr;
+}
 
 void* lite_request_cookie(const lite_request* request) { return request->cookie; }
-void lite_request_status(const lite_request* request, lite_status* status) { *status = request->status; }
-int lite_request_is_send(const lite_request* request) { return request->kind != ch_lite::RequestKind::kReceive; }
+void lite_request_status(const lite_request* request, lite_status* status) {
+  *status = request->status;
+}
+int lite_request_is_send(const lite_request* request) {
+  return request->kind != ch_lite::RequestKind::kReceive;
+}
 
 void lite_request_free(lite_request* request) { device_current->free_request(request); }
 
-int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes, const void* data, size_t data_bytes, void* cookie,
-                  lite_request** request) {
+int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
+                  const void* data, size_t data_bytes, void* cookie, lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_am_isend: no such peer");
-  if (header_bytes > LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: header longer than LITE_AM_HEADER_MAX");
-  if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX) return bad_argument(peer, "lite_am_isend: too long");
+  if (header_bytes > LITE_AM_HEADER_MAX)
+    return bad_argument(peer, "lite_am_isend: header longer than LITE_AM_HEADER_MAX");
+  if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX)
+    return bad_argument(peer, "lite_am_isend: too long");
   came_for(LITE_CALL_SEND);
   Entry entry;
-  return device_current->am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data, data_bytes, cookie, request);
+  return device_current->am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data,
+                                  data_bytes, cookie, request);
 }
 
-// Active messages of ours may wait for credit that a peer returns while it is in its own flush: deliver here, too. A peer that is gone from
-// MPI already does not return it: the limit ends that wait, as nobody would have handled the message.
+int lite_am_waits(int peer) {
+  if (!is_peer(peer)) return 0;
+  Entry entry;
+  return device_current->active_message_waits(peer) ? 1 : 0;
+}
+
+// Active messages of ours may wait for credit that a peer returns while it is in its own flush:
+// deliver here, too. A peer that is gone from MPI already does not return it: the limit ends that
+// wait, as nobody would have handled the message.
 int lite_finalize_flush(void) {
   if (device_current == nullptr) return LITE_OK;
   Device& device = *device_current;
@@ -361,6 +482,7 @@ int lite_finalize_flush(void) {
       device.progress();
     }
     device.deliver_active_messages();
+    if (device.trouble() != LITE_OK) return tell_trouble(device);
     const bool unsent = device.active_messages_unsent() != 0 && quiet_ms < kFlushQuietLimitMs;
     if (MPID_ChannelQueued() == 0 && !unsent) return LITE_OK;
     quiet_ms = device.events() == before ? quiet_ms + 1 : 0;

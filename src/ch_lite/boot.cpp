@@ -1,6 +1,8 @@
-// Start and end of the device in a real process: knobs, listener, engine, channel, device, controller; waiting; the last error.
-// The part of ch_lite.h that knows of sockets and signals; api.cpp has the rest.
+// Start and end of the device in a real process: knobs, listener, engine, channel, device,
+// controller; waiting; the last error. The part of ch_lite.h that knows of sockets and signals;
+// api.cpp has the rest.
 #include <sched.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,47 +12,48 @@
 #include <new>
 #include <span>
 
-#include "../mplite/controller.h"
-#include "../mplite/last_words.h"
-#include "../mplite/process.h"
-#include "../mplite/stats.h"
-#include "../mplite/trace.h"
-#include "ch_lite.h"
-#include "ch_lite_jobs.h"
-#include "channel.h"
-#include "channel_state.h"
-#include "device.h"
-#include "eager_cutoff.h"
-#include "tools.h"
+#include "ch_lite/ch_lite.h"
+#include "ch_lite/ch_lite_jobs.h"
+#include "ch_lite/channel/channel.h"
+#include "ch_lite/channel/channel_state.h"
+#include "ch_lite/device/device.h"
+#include "ch_lite/device/patience.h"
+#include "ch_lite/tools.h"
+#include "mplite/net/loss.h"
+#include "mplite/runtime/job_runtime.h"
+#include "mplite/runtime/last_words.h"
+#include "mplite/tuning/eager_cutoff.h"
 
 namespace ch_lite {
 namespace {
 
 using namespace mplite;
 
-constexpr std::int64_t kJustNow = -1;
-constexpr int kCloseLooks = 3;  // the way from one poll to the next is half of what a read that finds nothing costs
-constexpr std::uint32_t kPollsPerClock = 4;  // reading the clock is a tenth of a read that finds nothing
+constexpr int kCloseLooks =
+    3;  // the way from one poll to the next is half of what a read that finds nothing costs
+constexpr std::int64_t kReachNs = 500'000'000;  // a peer that is waited for so long is connected to
 
 // One per process, from lite_init_local to lite_finalize_close.
-struct Boot : Process {
+struct Boot : JobRuntime {
   ChannelState* channel = nullptr;
   Device* device = nullptr;
-  Controller controller;
   bool thread_multiple = false;
   bool shared_memory = false;  // the host waits for that, too
-  int told_peer = -1;  // the lost peer that was told of last
+  int told_peer = -1;          // the lost peer that was told of last
   // waiting
-  unsigned wait_seen = 0;
-  std::uint64_t news_seen = 0;
-  std::int64_t news_ns = 0;  // the clock at the last news, or kJustNow: it has not been read since
-  std::uint32_t polls = 0;  // since then
+  unsigned wait_noted = 0, wait_seen = 0;
   std::uint64_t host_activity_seen = 0;
+  int close_looks = 0;        // kCloseLooks, or none
+  std::int64_t reach_ns = 0;  // when peers that are waited for are looked for next
 };
 Boot* g_boot = nullptr;
 
 int start_fault(StartFault fault, const char* error) {
-  return fail(fault == StartFault::kArgument ? LITE_ERR_ARG : fault == StartFault::kMemory ? LITE_ERR_NOMEM : LITE_ERR_SYSTEM, "%s", error);
+  return fail(fault == StartFault::kArgument ? LITE_ERR_ARG
+              : fault == StartFault::kTable  ? LITE_ERR_JOB
+              : fault == StartFault::kMemory ? LITE_ERR_NOMEM
+                                             : LITE_ERR_SYSTEM,
+              "%s", error);
 }
 
 void progress(void*) { g_boot->device->progress(); }
@@ -65,69 +68,108 @@ void tell_of_lost_peer(int peer) {
 }
 
 void report(void*, int code, int peer, int error, const char* what) {
+  if (code == LITE_ERR_PEER_LOST) {
+    g_boot->fail_lost(code, peer, error, what);
+    if (peer >= 0) tell_of_lost_peer(peer);
+    return;
+  }
   char who[192] = "";
   if (peer >= 0) g_boot->engine->describe(peer, who, sizeof who);
-  if (code == LITE_ERR_PEER_LOST && error == ETIMEDOUT)
-    fail(code, "rank %d lost %s: no answer in time (%s); check that host and port are reachable (firewall, LITE_IFACE, LITE_PORT_RANGE), or raise LITE_CONNECT_TIMEOUT or LITE_KEEPALIVE",
-         g_boot->rank, who, strerror(error));
-  else if (code == LITE_ERR_PEER_LOST)
-    fail(code, "rank %d lost %s: %s%s%s", g_boot->rank, who, error != 0 ? strerror(error) : "connection lost", what != nullptr ? "; " : "",
-         what != nullptr ? what : "");
-  else
-    fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who, error != 0 ? ": " : "",
-         error != 0 ? strerror(error) : "");
-  if (code == LITE_ERR_PEER_LOST && peer >= 0) tell_of_lost_peer(peer);
+  fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who,
+       error != 0 ? ": " : "", error != 0 ? loss_text(error) : "");
 }
 
-void look_everywhere(void*, bool on) { g_boot->engine->set_exhaustive(on); }
+// Gate held, ordinary context.
+void look_for_awaited_peers(std::int64_t now) {
+  Boot& b = *g_boot;
+  if (now < b.reach_ns) return;
+  b.reach_ns = now + kReachNs;
+  b.device->reach_awaited_peers();
+}
+void tick(void*) { look_for_awaited_peers(g_boot->net.now_ns()); }
+
+void look_everywhere(void*, bool on) {
+  mplite::ProgressMode mode = g_boot->engine->mode();
+  mode.poll_all_sockets = on;
+  g_boot->engine->set_mode(mode);
+}
 void came_back(void*) { g_boot->controller.came_back(); }
 void leave(void*) {
   g_boot->controller.leave_library(LITE_HOT_GET(last_call));
   if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }
+bool nobody_listens(void*) { return g_boot->controller.in_helper(); }
 bool guard(void*) { return g_boot->controller.guard_gathered(); }
 
 int (*g_host_news)() = nullptr;
 
-// lite_progress found nothing, again. The host is waiting: poll, give the core away, or sleep, by how long there has been no news.
-void idle(void*, std::uint32_t) {
+// A call that may not block has found nothing. With several application threads the core is given
+// away when the host's lock is open (lite_host_takes_yield): those that wait for it are what it is
+// given away for.
+void give_way(void*) {
+  Boot& b = *g_boot;
+  if (b.controller.in_helper() || !is_fruitless_too_often(lite_call)) return;
+  if (b.thread_multiple) {
+    LITE_HOT_SET(yield_due, 1);
+  } else if (b.policy.yield_after_ns == 0) {
+    b.waiting.yield(b.policy, *b.engine);
+  }
+}
+
+// The host may not wait, or has to look at something first.
+void hurry(Boot& b, Rest allowed) {
+  if (allowed != Rest::kYield) return;
+  if (b.thread_multiple) {
+    give_way(nullptr);
+  } else if (b.policy.yield_after_ns == 0) {
+    b.waiting.yield(b.policy, *b.engine);
+  }
+}
+
+// lite_progress found nothing, again. If the host may wait: poll, give the core away, or sleep, by
+// how long there has been no news.
+void idle(void*, Rest allowed) {
   Boot& b = *g_boot;
   if (b.controller.in_helper()) return;
-  const bool new_wait = b.device->pace().waits() != b.wait_seen;
-  b.wait_seen = b.device->pace().waits();
-  if (new_wait) b.controller.note_wait();
+  const unsigned waits = b.device->pace().waits();
+  if (waits != b.wait_noted) b.controller.note_wait();
+  b.wait_noted = waits;
   b.controller.enter_wait();
+  if (allowed != Rest::kSleep) return hurry(b, allowed);
+  const bool new_wait = waits != b.wait_seen;
+  b.wait_seen = waits;
   const Counters& counters = b.engine->counters();
-  const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
   const bool own_core = b.policy.yield_after_ns > 0;
-  if (news != b.news_seen || (new_wait && own_core)) {  // a new wait of the host is news too: its first polls are cheap and quick, if it has its core to itself
-    b.news_seen = news;
-    b.news_ns = kJustNow;
-    b.polls = 0;
-  }
-  if (own_core && !b.shared_memory && !b.thread_multiple) b.engine->set_close_looks(kCloseLooks);
-  if (own_core && ++b.polls % kPollsPerClock != 0) return;
+  const bool moved =
+      b.waiting.has_moved(counters.frames_in + counters.bytes_out + counters.connections);
+  // A new wait of the host is news too: its first polls are cheap and quick, if it has its core to
+  // itself.
+  if (moved || (new_wait && own_core)) b.waiting.news();
+  if (b.policy.own_core && !b.shared_memory && !b.thread_multiple)
+    b.engine->set_close_looks(b.close_looks);
+  if (own_core && !b.waiting.clock_is_due()) return;
   const std::int64_t now = b.net.now_ns();
-  if (b.news_ns == kJustNow || new_wait) b.news_ns = now;
-  const WaitStep step = decide(b.policy, now - b.news_ns);
+  if (new_wait) b.waiting.news_at(now);
+  const WaitStep step = b.waiting.next(b.policy, now);
   if (step.kind == WaitStep::kPoll) return;
-  // With several application threads the host holds its lock around us: sleeping would keep the others out, and so would a yield (lite_host_lets_go). Still due: the host
-  // is in a loop that keeps its lock.
+  // With several application threads the host holds its lock around us: sleeping would keep the
+  // others out, and so would a yield (lite_host_lets_go). Still due: the host is in a loop that
+  // keeps its lock.
   const bool due = LITE_HOT_GET(yield_due) != 0;
   if (b.thread_multiple && !due) {
     LITE_HOT_SET(yield_due, 1);
     return;
   }
-  if (step.kind == WaitStep::kYield || b.thread_multiple) {
-    ++b.engine->counters().yields;
-    sched_yield();
-    return;
-  }
+  if (step.kind == WaitStep::kYield || b.thread_multiple)
+    return b.waiting.yield(b.policy, *b.engine);
   if (g_host_news != nullptr && g_host_news() != 0) {
-    b.news_ns = now;
+    note_news(lite_call);
+    b.waiting.news_at(now);
     return;
   }
-  MPID_ChannelWait(step.timeout_ns);
+  Hold hold(b.engine->gate());
+  look_for_awaited_peers(now);
+  b.engine->wait(step.timeout_ns);
 }
 
 // ---- event-driven mode: the helper thread runs the host's progress ----
@@ -135,13 +177,17 @@ void idle(void*, std::uint32_t) {
 void (*g_host_progress)() = nullptr;
 int (*g_host_pending)() = nullptr;
 
-bool host_due() { return g_boot->device->completions() != 0 || g_boot->device->active_messages() != 0; }
+bool host_due() {
+  return g_boot->device->completions() != 0 || g_boot->device->active_messages() != 0;
+}
 bool host_pending() { return host_due() || g_host_pending() != 0; }
 std::uint64_t host_activity() {
   const Counters& counters = g_boot->engine->counters();
-  return g_boot->device->events() + counters.frames_out + counters.self_msgs + static_cast<unsigned>(LITE_HOT_GET(calls));
+  return g_boot->device->events() + counters.frames_out + counters.self_msgs +
+         static_cast<unsigned>(LITE_HOT_GET(calls));
 }
-// What the application's own call has finished or started may let a schedule go on, which the helper, asleep on the sockets, would not learn.
+// What the application's own call has finished or started may let a schedule go on, which the
+// helper, asleep on the sockets, would not learn.
 bool host_news() {
   const std::uint64_t now = host_activity();
   const bool news = now != g_boot->host_activity_seen;
@@ -149,15 +195,82 @@ bool host_news() {
   return news;
 }
 
-// What a completion sets free is started by the next pass, and may be complete at once: passes until two in a row change nothing.
+// What a completion sets free is started by the next pass, and may be complete at once: passes
+// until two in a row change nothing.
 void run_host() {
   for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.helping_host();) {
     const std::uint64_t before = host_activity();
-    const bool due = g_boot->device->completions() != 0;  // an active message may still be arriving: it comes with an event
+    const bool due = g_boot->device->completions() !=
+                     0;  // an active message may still be arriving: it comes with an event
     ++g_boot->engine->counters().host_passes;
     g_host_progress();
     idle_passes = !due && host_activity() == before ? idle_passes + 1 : 0;
   }
+}
+
+void tell_topology(const Boot& b, int local_ranks) {
+  char text[160];
+  std::fprintf(
+      stderr,
+      "lite-topology rank=0 %s; %d ranks on this host, %d of them on these cores; polls %lld us, "
+      "then yields, sleeps after %lld us\n",
+      format_topology(b.topology, text, sizeof text), local_ranks, b.sharing,
+      static_cast<long long>(b.policy.yield_after_ns / 1000),
+      static_cast<long long>(b.policy.sleep_after_ns < 0 ? -1 : b.policy.sleep_after_ns / 1000));
+}
+
+// False: no memory.
+bool start_channel(Boot& b) {
+  b.channel = new (std::nothrow) ChannelState(*b.engine);
+  if (b.channel == nullptr || b.channel->peers == nullptr) return false;
+  b.channel->wait_policy = b.policy;
+  b.channel->on_outstanding = on_outstanding;
+  channel_bind(b.channel);
+  return true;
+}
+
+DeviceHooks device_hooks() {
+  DeviceHooks hooks;
+  hooks.idle = idle;
+  hooks.give_way = give_way;
+  hooks.came_back = came_back;
+  hooks.leave = leave;
+  hooks.guard = guard;
+  hooks.nobody_listens = nobody_listens;
+  hooks.report = report;
+  hooks.give_up = give_up;
+  hooks.look_everywhere = look_everywhere;
+  hooks.tick = tick;
+  return hooks;
+}
+
+// False: no memory.
+bool start_device(Boot& b, bool thread_multiple) {
+  DeviceOptions device;
+  device.rank = b.rank;
+  device.size = b.size;
+  device.short_max = b.knobs.short_max;
+  device.eager_auto = b.knobs.eager_max == kEagerAuto;
+  device.eager_max =
+      device.eager_auto ? kEagerCutoffMax : b.knobs.eager_max;  // auto: until something is measured
+  device.tuning = b.knobs.tuning;
+  device.credits_bytes = b.knobs.credits;
+  device.unexpected_max_bytes = b.knobs.unexpected_max;
+  device.thread_multiple = thread_multiple;
+  device.hooks = device_hooks();
+  auto* windows = new (std::nothrow) std::uint64_t[static_cast<std::size_t>(b.size)];
+  if (windows == nullptr) return false;
+  for (int i = 0; i < b.size; ++i)
+    windows[i] = credit_window(b.peers[i].credits, b.peers[i].unexpected_max, b.size);
+  device.windows = windows;
+  b.device = new (std::nothrow) Device(device);
+  if (b.device != nullptr) device_bind(b.device);
+  const bool runs = b.device != nullptr && b.device->start();
+  delete[] windows;
+  if (!runs) return false;
+  b.engine->set_window(
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(b.device->window(), INT32_MAX)));
+  return true;
 }
 
 void free_boot() {
@@ -186,9 +299,12 @@ void lite_say_last_words(const char* text) { say_last_words(text); }
 
 int lite_init_local(void* address) {
   static_assert(kAddressBlobBytes == LITE_ADDRESS_BYTES);
-  if (g_boot != nullptr) return fail(LITE_ERR_ARG, "lite_init_local was called twice");
+  static const char kTwice[] = "lite_init_local was called twice";
+  static const char kNoMemory[] = "out of memory at start";
+  make_failed_blob(g_boot != nullptr ? kTwice : kNoMemory, address);
+  if (g_boot != nullptr) return fail(LITE_ERR_ARG, "%s", kTwice);
   Boot* b = g_boot = new (std::nothrow) Boot;
-  if (b == nullptr) return fail(LITE_ERR_NOMEM, "out of memory at start");
+  if (b == nullptr) return fail(LITE_ERR_NOMEM, "%s", kNoMemory);
   char error[768];
   const StartFault fault = b->listen(address, error, sizeof error);
   tools_take_knobs(b->knobs);
@@ -197,55 +313,35 @@ int lite_init_local(void* address) {
   return start_fault(fault, error);
 }
 
+int lite_find_failed(const void* table, int size) {
+  char sentence[512];
+  const int rank = find_failed(table, size, sentence, sizeof sentence);
+  if (rank >= 0) fail(LITE_ERR_ARG, "%s", sentence);
+  return rank;
+}
+
 int lite_init_world(int rank, int size, const void* table, int local_ranks, int thread_multiple) {
   Boot* b = g_boot;
-  if (b == nullptr || b->engine != nullptr) return fail(LITE_ERR_ARG, "lite_init_world belongs behind lite_init_local, once");
+  if (b == nullptr || b->engine != nullptr)
+    return fail(LITE_ERR_ARG, "lite_init_world belongs behind lite_init_local, once");
   char error[768];
-  if (const StartFault fault = b->join(rank, size, table, local_ranks, error, sizeof error); fault != StartFault::kNone) return start_fault(fault, error);
-  if (b->knobs.stats && rank == 0) {
-    char text[160];
-    std::fprintf(stderr, "lite-topology rank=0 %s; %d ranks on this host, %d of them on these cores; polls %lld us, then yields, sleeps after %lld us\n",
-                 format_topology(b->topology, text, sizeof text), local_ranks, b->sharing, static_cast<long long>(b->policy.yield_after_ns / 1000),
-                 static_cast<long long>(b->policy.sleep_after_ns < 0 ? -1 : b->policy.sleep_after_ns / 1000));
-  }
+  if (const StartFault fault = b->join(rank, size, table, local_ranks, error, sizeof error);
+      fault != StartFault::kNone)
+    return start_fault(fault, error);
+  if (b->knobs.stats && rank == 0) tell_topology(*b, local_ranks);
   tools_watch(b->engine->gate(), b->engine->counters());
-  b->channel = new (std::nothrow) ChannelState(*b->engine);
-  if (b->channel == nullptr || b->channel->peers == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
-  b->channel->wait_policy = b->policy;
-  b->channel->on_outstanding = on_outstanding;
-  channel_bind(b->channel);
-
-  DeviceOptions device;
-  device.rank = rank;
-  device.size = size;
-  device.short_max = b->knobs.short_max;
-  device.eager_auto = b->knobs.eager_max == kEagerAuto;
-  device.eager_max = device.eager_auto ? kEagerCutoffMax : b->knobs.eager_max;  // auto: until something is measured
-  device.credits_bytes = b->knobs.credits;
-  device.unexpected_max_bytes = b->knobs.unexpected_max;
-  device.thread_multiple = thread_multiple != 0;
-  device.hooks.idle = idle;
-  device.hooks.came_back = came_back;
-  device.hooks.leave = leave;
-  device.hooks.guard = guard;
-  device.hooks.report = report;
-  device.hooks.give_up = give_up;
-  device.hooks.look_everywhere = look_everywhere;
-  b->device = new (std::nothrow) Device(device);
-  if (b->device == nullptr) return fail(LITE_ERR_NOMEM, "out of memory for the device");
-  device_bind(b->device);
-  if (!b->device->start()) return fail(LITE_ERR_NOMEM, "out of memory for the device's queues (%d ranks)", size);
-  b->engine->set_window(static_cast<std::uint32_t>(std::min<std::uint64_t>(b->device->window(), INT32_MAX)));
-
-  Controller::Options controller;
-  controller.kind = b->knobs.controller;
-  controller.signal = b->knobs.signal;
-  controller.progress = progress;
-  controller.want_arm = &lite_hot.want_arm;
-  controller.grace = b->knobs.grace;
-  if (b->controller.start(*b->engine, controller, error, sizeof error) < 0) return fail(LITE_ERR_SYSTEM, "%s", error);
+  if (!start_channel(*b))
+    return fail(LITE_ERR_NOMEM, "out of memory for the channels of %d ranks", size);
+  if (!start_device(*b, thread_multiple != 0))
+    return fail(LITE_ERR_NOMEM, "out of memory for the device (%d ranks)", size);
+  if (const StartFault fault = b->start_progress(progress, &lite_hot.want_arm, error, sizeof error);
+      fault != StartFault::kNone)
+    return start_fault(fault, error);
   lite_set_thread_multiple(thread_multiple);
-  b->device->set_may_gather(b->controller.may_gather());
+  const Tuning& tuning = b->knobs.tuning;
+  b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
+  b->waiting.learn_yield_cost(tuning.has(Heuristic::kYieldCost));
+  b->close_looks = tuning.has(Heuristic::kRepoll) ? kCloseLooks : 0;
   return LITE_OK;
 }
 
@@ -258,15 +354,21 @@ void lite_set_thread_multiple(int on) {
 void lite_set_shared_memory(int on) {
   Boot* b = g_boot;
   if (b == nullptr || b->device == nullptr) return;
-  b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0);
+  const Tuning& tuning = b->knobs.tuning;
+  b->policy = choose_wait_policy(b->topology.cores, b->sharing, b->knobs.spin_ns, on != 0,
+                                 tuning.has(Heuristic::kWaitPolicy));
   b->shared_memory = on != 0;
   // Where ranks share cores, each poll has to give the core away.
-  b->device->pace().set_on(on != 0 && b->policy.yield_after_ns > 0);
+  b->device->pace().set_on(on != 0 && b->policy.own_core && tuning.has(Heuristic::kPacing));
 }
 
 void lite_host_lets_go_slow(void) {
   LITE_HOT_SET(yield_due, 0);
-  sched_yield();
+  if (g_boot == nullptr) {
+    sched_yield();
+    return;
+  }
+  g_boot->waiting.give_core_away(g_boot->policy, g_boot->net);
 }
 
 void lite_set_host_news(int (*news)(void)) { g_host_news = news; }
@@ -300,24 +402,20 @@ void lite_finalize_goodbye(void) {
 void lite_finalize_close(void) {
   Boot* b = g_boot;
   if (b == nullptr) return;
-  if (b->engine != nullptr) b->controller.stop();
+  b->end_progress();
   LITE_HOT_SET(want_arm, 0);
-  if (b->engine != nullptr && b->knobs.stats) {
-    char text[kStatsBytes];
-    const std::size_t length = format_stats(b->engine->counters(), b->rank, controller_name(b->knobs.controller), text);
-    if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
-  }
-  if (b->knobs.trace) trace_finish(b->knobs.trace_prefix);
   free_boot();
 }
 
-int lite_has_helper(void) { return g_boot != nullptr && g_boot->controller.kind() == ControllerKind::kThread ? 1 : 0; }
+int lite_has_helper(void) {
+  return g_boot != nullptr && g_boot->controller.kind() == ControllerKind::kThread ? 1 : 0;
+}
 
 void lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
   if (lite_has_helper() == 0) return;
   g_host_progress = progress;
   g_host_pending = pending;
-  Controller::HostWork work;
+  HostWork work;
   work.progress = run_host;
   work.pending = host_pending;
   work.due = host_due;
@@ -330,7 +428,8 @@ void lite_host_ending(void) {
 }
 
 void lite_host_resumes(void) {
-  if (g_host_progress != nullptr && g_boot != nullptr && g_boot->device != nullptr) lite_set_host_work(g_host_progress, g_host_pending);
+  if (g_host_progress != nullptr && g_boot != nullptr && g_boot->device != nullptr)
+    lite_set_host_work(g_host_progress, g_host_pending);
 }
 
 // ---- processes of other jobs ----
@@ -344,24 +443,33 @@ struct Work {
   Device::Scope scope;
 };
 
-std::span<const std::uint8_t> bytes_at(const void* memory, std::size_t size) { return {static_cast<const std::uint8_t*>(memory), size}; }
+std::span<const std::uint8_t> bytes_at(const void* memory, std::size_t size) {
+  return {static_cast<const std::uint8_t*>(memory), size};
+}
 
 int met(int peer) {
   if (peer >= 0) return peer;
   if (peer == -EINVAL) return fail(LITE_ERR_ARG, "the name of a process has no key in it");
-  if (peer == -ENOMEM) return fail(LITE_ERR_NOMEM, "out of memory for processes of other jobs (%d are known)", g_boot->engine->peers() - g_boot->size);
-  return fail(LITE_ERR_PEER_LOST, "a process of another job was lost, and what was open with it is not completed yet");
+  if (peer == -ENOMEM)
+    return fail(LITE_ERR_NOMEM, "out of memory for processes of other jobs (%d are known)",
+                g_boot->engine->peers() - g_boot->size);
+  return fail(LITE_ERR_PEER_LOST,
+              "a process of another job was lost, and what was open with it is not completed yet");
 }
 
 }  // namespace
 
-int lite_peers(void) { return g_boot != nullptr && g_boot->device != nullptr ? g_boot->device->peers() : 0; }
+int lite_peers(void) {
+  return g_boot != nullptr && g_boot->device != nullptr ? g_boot->device->peers() : 0;
+}
 
 int lite_name(int peer, void* name) {
-  static_assert(kProcessNameBytes == LITE_NAME_BYTES && kPortNameBytes == LITE_PORT_BYTES && kKeyBytes == LITE_PROOF_BYTES);
+  static_assert(kProcessNameBytes == LITE_NAME_BYTES && kPortNameBytes == LITE_PORT_BYTES &&
+                kKeyBytes == LITE_PROOF_BYTES);
   Work work;
   ProcessName made;
-  if (peer < 0 || peer >= g_boot->engine->peers() || !g_boot->engine->name_of(peer, made)) return fail(LITE_ERR_ARG, "peer %d has no name", peer);
+  if (peer < 0 || peer >= g_boot->engine->peers() || !g_boot->engine->name_of(peer, made))
+    return fail(LITE_ERR_ARG, "peer %d has no name", peer);
   std::memcpy(name, &made, sizeof made);
   return LITE_OK;
 }
@@ -370,7 +478,7 @@ int lite_meet(const void* name) {
   const auto known = decode_process_name(bytes_at(name, LITE_NAME_BYTES));
   if (!known) return fail(LITE_ERR_ARG, "not the name of a process of this version of ch_lite");
   Work work;
-  return met(g_boot->engine->meet(*known));
+  return met(g_boot->engine->connect(*known));
 }
 
 int lite_open_port(uint32_t id, void* port) {
@@ -380,19 +488,20 @@ int lite_open_port(uint32_t id, void* port) {
   b.engine->name_of(b.rank, made.owner);
   made.id = id;
   b.net.random(made.key, sizeof made.key);
-  if (b.engine->open_port(id, made.key) < 0) return fail(LITE_ERR_NOMEM, "out of memory for a port");
+  if (b.engine->ports().open(id, made.key) < 0)
+    return fail(LITE_ERR_NOMEM, "out of memory for a port");
   std::memcpy(port, &made, sizeof made);
   return LITE_OK;
 }
 
 void lite_close_port(uint32_t id) {
   Work work;
-  g_boot->engine->close_port(id);
+  g_boot->engine->ports().close(id);
 }
 
 int lite_port_is_open(uint32_t id) {
   Work work;
-  return g_boot->engine->port_key(id) != nullptr ? 1 : 0;
+  return g_boot->engine->ports().key_of(id) != nullptr ? 1 : 0;
 }
 
 int lite_meet_at_port(const void* port, void* proof) {
@@ -402,13 +511,13 @@ int lite_meet_at_port(const void* port, void* proof) {
   std::uint8_t made[kKeyBytes];
   make_port_proof(*known, g_boot->keys.open, made);
   std::memcpy(proof, made, sizeof made);
-  return met(g_boot->engine->meet_at(*known));
+  return met(g_boot->engine->connect_by_port(*known));
 }
 
 int lite_check_caller(uint32_t id, int peer, const void* proof) {
   Boot& b = *g_boot;
   Work work;
-  const std::uint8_t* key = b.engine->port_key(id);
+  const std::uint8_t* key = b.engine->ports().key_of(id);
   std::uint8_t caller[kKeyBytes], shown[kKeyBytes];
   if (key == nullptr || peer < 0 || peer >= b.engine->peers()) return 0;
   b.engine->key_of(peer, caller);
@@ -427,11 +536,14 @@ int lite_check_peer(int peer) {
   if (error == 0) return LITE_OK;
   char who[192];
   b.engine->describe(peer, who, sizeof who);
-  const char* what = error == ECONNREFUSED ? "there is no such port any more, or its process has ended" : error == EKEYREJECTED ? "the name of the port is not one of that process" : strerror(error);
+  const char* what = error == ECONNREFUSED
+                         ? "there is no such port any more, or its process has ended"
+                     : error == EKEYREJECTED ? "the name of the port is not one of that process"
+                                             : loss_text(error);
   return fail(LITE_ERR_PEER_LOST, "%s: %s", who, what);
 }
 
 void lite_part(int peer) {
   Work work;
-  g_boot->engine->part(peer);
+  g_boot->engine->disconnect(peer);
 }

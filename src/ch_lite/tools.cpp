@@ -1,12 +1,12 @@
 // What tools see of the device: knobs and counters by number.
-#include "tools.h"
+#include "ch_lite/tools.h"
 
 #include <cstdio>
 #include <cstring>
 
-#include "../mplite/stats.h"
-#include "ch_lite.h"
-#include "device.h"
+#include "ch_lite/ch_lite.h"
+#include "ch_lite/device/device.h"
+#include "mplite/observe/stats.h"
 
 namespace ch_lite {
 namespace {
@@ -20,18 +20,25 @@ struct Level {
   std::uint64_t (*read)(const Device& device);
 };
 const Level kLevels[] = {
-    {"posted_receives", "Receives posted and not yet matched.", [](const Device& d) -> std::uint64_t { return d.posted_count(); }},
-    {"unexpected_messages", "Messages that have arrived, wholly or in part, and wait for their receive.",
+    {"posted_receives", "Receives posted and not yet matched.",
+     [](const Device& d) -> std::uint64_t { return d.posted_count(); }},
+    {"unexpected_messages",
+     "Messages that have arrived, wholly or in part, and wait for their receive.",
      [](const Device& d) -> std::uint64_t { return d.unexpected_count(); }},
-    {"unexpected_bytes_held", "Memory held for messages and active messages not yet received, in bytes.",
+    {"unexpected_bytes_held",
+     "Memory held for messages and active messages not yet received, in bytes.",
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_in_use(); }},
     {"unexpected_bytes_ready", "Memory kept ready for such messages, in bytes.",
-     [](const Device& d) -> std::uint64_t { return d.blocks().bytes_total() - d.blocks().bytes_in_use(); }},
-    {"eager_cutoff", "What messages may be long at most to be sent without asking, in bytes; with LITE_EAGER_MAX=auto, to the peer that was measured last.",
+     [](const Device& d) -> std::uint64_t { return d.blocks().bytes_ready(); }},
+    {"eager_cutoff",
+     "What messages may be long at most to be sent without asking, in bytes; with "
+     "LITE_EAGER_MAX=auto, to the peer that was measured last.",
      [](const Device& d) -> std::uint64_t { return d.last_eager_cutoff(); }},
-    {"requests_pending", "Sends, receives, puts and gets under way, or complete and not yet taken by the host.",
+    {"requests_pending",
+     "Sends, receives, puts and gets under way, or complete and not yet taken by the host.",
      [](const Device& d) -> std::uint64_t { return d.requests_used(); }},
-    {"active_messages_unsent", "Active messages that wait for credit.", [](const Device& d) -> std::uint64_t { return d.active_messages_unsent(); }},
+    {"active_messages_unsent", "Active messages that wait for credit.",
+     [](const Device& d) -> std::uint64_t { return d.active_messages_unsent(); }},
 };
 constexpr std::size_t kLevelCount = sizeof kLevels / sizeof kLevels[0];
 
@@ -70,7 +77,7 @@ extern "C" {
 
 int lite_knob_count(void) { return static_cast<int>(mplite::knob_count()); }
 
-void lite_knob_describe(int index, lite_knob *knob) {
+void lite_knob_describe(int index, lite_knob* knob) {
   const mplite::KnobInfo& info = mplite::knob_info(static_cast<std::size_t>(index));
   *knob = {info.name, info.doc, info.allowed, info.default_value};
 }
@@ -92,7 +99,9 @@ void lite_counter_describe(int index, lite_counter* counter) {
 }
 
 uint64_t lite_counter_read(int index) {
-  if (counters == nullptr) return is_counter(index) ? mplite::counter_value(static_cast<std::size_t>(index), last_counters) : 0;
+  if (counters == nullptr)
+    return is_counter(index) ? mplite::counter_value(static_cast<std::size_t>(index), last_counters)
+                             : 0;
   mplite::Hold hold(*gate);
   if (is_counter(index)) return mplite::counter_value(static_cast<std::size_t>(index), *counters);
   return device_current != nullptr ? level(index).read(*device_current) : 0;

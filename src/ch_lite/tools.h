@@ -1,9 +1,9 @@
 // What tools see of the device: knobs and counters by number, for the tool functions of ch_lite.h.
 // boot.cpp says when there is something to see. Ordinary context only.
 #pragma once
-#include "../mplite/counters.h"
-#include "../mplite/gate.h"
-#include "../mplite/knobs.h"
+#include "mplite/config/knobs.h"
+#include "mplite/engine/gate.h"
+#include "mplite/observe/counters.h"
 
 namespace ch_lite {
 

@@ -1,4 +1,5 @@
-/* What the benchmark programs of this directory share: clock, statistics, JSON, patterns of bytes, sizes. */
+/* What the benchmark programs of this directory share: clock, statistics, JSON, patterns of bytes,
+ * sizes. */
 #ifndef BENCH_COMMON_H_INCLUDED
 #define BENCH_COMMON_H_INCLUDED
 
@@ -38,7 +39,8 @@ static inline double percentile(const double *values, int count, double percent)
     qsort(sorted, (size_t) count, sizeof *sorted, ascending);
     const double at = percent / 100.0 * (count - 1);
     const int low = (int) at;
-    const double result = low + 1 < count ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[low];
+    const double result =
+        low + 1 < count ? sorted[low] + (at - low) * (sorted[low + 1] - sorted[low]) : sorted[low];
     free(sorted);
     return result;
 }
@@ -83,21 +85,21 @@ static inline size_t parse_size(const char *text)
     if (end == text)
         return 0;
     switch (*end) {
-        case 'k':
-        case 'K':
-            value <<= 10;
-            end++;
-            break;
-        case 'm':
-        case 'M':
-            value <<= 20;
-            end++;
-            break;
-        case 'g':
-        case 'G':
-            value <<= 30;
-            end++;
-            break;
+    case 'k':
+    case 'K':
+        value <<= 10;
+        end++;
+        break;
+    case 'm':
+    case 'M':
+        value <<= 20;
+        end++;
+        break;
+    case 'g':
+    case 'G':
+        value <<= 30;
+        end++;
+        break;
     }
     return *end ? 0 : (size_t) value;
 }

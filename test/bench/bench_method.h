@@ -1,6 +1,8 @@
-/* The patterns and the method of tcp_bench.c and mpi_bench.c, shared so that they cannot differ in them.
- * A point is a pattern at a size: after a warm-up that also calibrates, at most BATCHES batches of equal length, a barrier before each; `us` is the median batch,
- * per unit (see patterns[]). Rank 0 prints one JSON object per line. Run by scripts/compare; docs/compare.md tells the rest. */
+/* The patterns and the method of tcp_bench.c and mpi_bench.c, shared so that they cannot differ in
+ * them. A point is a pattern at a size: after a warm-up that also calibrates, at most BATCHES
+ * batches of equal length, a barrier before each; `us` is the median batch, per unit (see
+ * patterns[]). Rank 0 prints one JSON object per line. Run by scripts/compare; docs/compare.md
+ * tells the rest. */
 #ifndef BENCH_METHOD_H_INCLUDED
 #define BENCH_METHOD_H_INCLUDED
 
@@ -10,9 +12,22 @@
 #include "bench_common.h"
 
 enum pattern { PINGPONG, STREAM, BIDIRECTIONAL, RATE, MANY_TO_ONE, HALO, RING, PAIRS, PATTERNS };
-static const char *const pattern_names[] = { "pingpong", "stream", "bidirectional", "rate", "many_to_one", "halo", "ring", "pairs" };
+static const char *const pattern_names[] = {"pingpong",    "stream", "bidirectional", "rate",
+                                            "many_to_one", "halo",   "ring",          "pairs"};
 
-enum { BATCHES = 11, BATCHES_LEAST = 3, PATIENCE = 5, WINDOW = 64, WINDOW_BYTES = 16 << 20, SINK_BATCHES = 3, SINK_BYTES = 512 << 20, SINK_MESSAGES = 200000, SINK_LEAST = 100, FACES = 4, FACE_STRIDE = 16 };
+enum {
+    BATCHES = 11,
+    BATCHES_LEAST = 3,
+    PATIENCE = 5,
+    WINDOW = 64,
+    WINDOW_BYTES = 16 << 20,
+    SINK_BATCHES = 3,
+    SINK_BYTES = 512 << 20,
+    SINK_MESSAGES = 200000,
+    SINK_LEAST = 100,
+    FACES = 4,
+    FACE_STRIDE = 16
+};
 
 /* What a way of sending provides. All calls block; a failed one ends the program. */
 struct transport {
@@ -23,9 +38,11 @@ struct transport {
     void (*burst_out)(int to, const char *buffer, size_t bytes, int count);
     void (*burst_in)(int from, char *buffer, size_t bytes, int count);
     void (*burst_both)(int other, const char *out, char *in, size_t bytes, int count);
-    /* rank 0 takes `each` messages from every other rank as they come; counts[rank]: how many had come when the first rank's were all there */
+    /* rank 0 takes `each` messages from every other rank as they come; counts[rank]: how many had
+     * come when the first rank's were all there */
     void (*sink)(char *buffer, size_t bytes, long each, long *counts);
-    /* faces of a torus of all ranks with its four neighbours: north and south `bytes` in one piece, west and east doubles FACE_STRIDE apart; NULL: not offered */
+    /* faces of a torus of all ranks with its four neighbours: north and south `bytes` in one piece,
+     * west and east doubles FACE_STRIDE apart; NULL: not offered */
     void (*halo)(const char *out, char *in, size_t bytes);
     void (*barrier)(void);
     void (*from_root)(void *value, size_t bytes);
@@ -52,101 +69,99 @@ static size_t room_of(enum pattern pattern, size_t bytes)
 }
 
 /* `count` units of work, all ranks at a time; complete at rank 0 when it returns there. */
-static void work(const struct transport *t, enum pattern pattern, size_t bytes, int count, double *unfair)
+static void work(const struct transport *t, enum pattern pattern, size_t bytes, int count,
+                 double *unfair)
 {
     char *const out = out_memory, *const in = in_memory;
-    const int partner = t->rank ^ 1, left = (t->rank + t->ranks - 1) % t->ranks, right = (t->rank + 1) % t->ranks;
+    const int partner = t->rank ^ 1, left = (t->rank + t->ranks - 1) % t->ranks,
+              right = (t->rank + 1) % t->ranks;
     const int window = window_of(pattern, bytes);
     char done = 0;
     switch (pattern) {
-        case PINGPONG:
-        case PAIRS:
-            for (int i = 0; i < count; i++)
-                if (t->rank % 2 == 0) {
-                    t->send(partner, out, bytes);
-                    t->receive(partner, in, bytes);
-                } else {
-                    t->receive(partner, in, bytes);
-                    t->send(partner, out, bytes);
-                }
-            if (pattern == PAIRS)
-                t->barrier();
-            break;
-        case STREAM:
-        case RATE:
-            if (t->rank == 0) {
-                for (int i = 0; i < count; i++)
-                    t->burst_out(1, out, bytes, window);
-                t->receive(1, &done, 1);
+    case PINGPONG:
+    case PAIRS:
+        for (int i = 0; i < count; i++)
+            if (t->rank % 2 == 0) {
+                t->send(partner, out, bytes);
+                t->receive(partner, in, bytes);
             } else {
-                for (int i = 0; i < count; i++)
-                    t->burst_in(0, in, bytes, window);
-                t->send(0, &done, 1);
+                t->receive(partner, in, bytes);
+                t->send(partner, out, bytes);
             }
-            break;
-        case BIDIRECTIONAL:
-            for (int i = 0; i < count; i++)
-                t->burst_both(partner, out, in, bytes, window);
-            break;
-        case MANY_TO_ONE: {
-            long *const counts = calloc((size_t) t->ranks, sizeof *counts), most = 0, least = 0;
-            if (!counts)
-                abort();
-            if (t->rank == 0)
-                t->sink(in, bytes, count, counts);
-            else
-                for (int left_over = count; left_over > 0; left_over -= WINDOW)
-                    t->burst_out(0, out, bytes, left_over < WINDOW ? left_over : WINDOW);
-            for (int i = 1; i < t->ranks; i++) {
-                most = i == 1 || counts[i] > most ? counts[i] : most;
-                least = i == 1 || counts[i] < least ? counts[i] : least;
-            }
-            *unfair = (double) most / (double) (least > 0 ? least : 1);
-            free(counts);
-            break;
-        }
-        case HALO:
-            for (int i = 0; i < count; i++)
-                t->halo(out, in, bytes);
+        if (pattern == PAIRS)
             t->barrier();
-            break;
-        case RING:
+        break;
+    case STREAM:
+    case RATE:
+        if (t->rank == 0) {
             for (int i = 0; i < count; i++)
-                if (t->rank == 0) {
-                    t->send(right, out, bytes);
-                    t->receive(left, in, bytes);
-                } else {
-                    t->receive(left, in, bytes);
-                    t->send(right, out, bytes);
-                }
-            break;
-        case PATTERNS:
-            break;
+                t->burst_out(1, out, bytes, window);
+            t->receive(1, &done, 1);
+        } else {
+            for (int i = 0; i < count; i++)
+                t->burst_in(0, in, bytes, window);
+            t->send(0, &done, 1);
+        }
+        break;
+    case BIDIRECTIONAL:
+        for (int i = 0; i < count; i++)
+            t->burst_both(partner, out, in, bytes, window);
+        break;
+    case MANY_TO_ONE: {
+        long *const counts = calloc((size_t) t->ranks, sizeof *counts), most = 0, least = 0;
+        if (!counts)
+            abort();
+        if (t->rank == 0)
+            t->sink(in, bytes, count, counts);
+        else
+            for (int left_over = count; left_over > 0; left_over -= WINDOW)
+                t->burst_out(0, out, bytes, left_over < WINDOW ? left_over : WINDOW);
+        for (int i = 1; i < t->ranks; i++) {
+            most = i == 1 || counts[i] > most ? counts[i] : most;
+            least = i == 1 || counts[i] < least ? counts[i] : least;
+        }
+        *unfair = (double) most / (double) (least > 0 ? least : 1);
+        free(counts);
+        break;
+    }
+    case HALO:
+        for (int i = 0; i < count; i++)
+            t->halo(out, in, bytes);
+        t->barrier();
+        break;
+    case RING:
+        for (int i = 0; i < count; i++)
+            if (t->rank == 0) {
+                t->send(right, out, bytes);
+                t->receive(left, in, bytes);
+            } else {
+                t->receive(left, in, bytes);
+                t->send(right, out, bytes);
+            }
+        break;
+    case PATTERNS: break;
     }
 }
 
-/* Messages of all ranks in a unit of work, and how many of them `us` is divided by: it is half a round trip, a message, a pair of messages, an exchange. */
+/* Messages of all ranks in a unit of work, and how many of them `us` is divided by: it is half a
+ * round trip, a message, a pair of messages, an exchange. */
 static double messages_of(const struct transport *t, enum pattern pattern, size_t bytes)
 {
     switch (pattern) {
-        case PINGPONG:
-            return 2;
-        case BIDIRECTIONAL:
-            return 2 * window_of(pattern, bytes);
-        case MANY_TO_ONE:
-            return t->ranks - 1;
-        case HALO:
-            return (double) FACES * t->ranks;
-        case RING:
-        case PAIRS:
-            return t->ranks;
-        default:
-            return window_of(pattern, bytes);
+    case PINGPONG: return 2;
+    case BIDIRECTIONAL: return 2 * window_of(pattern, bytes);
+    case MANY_TO_ONE: return t->ranks - 1;
+    case HALO: return (double) FACES * t->ranks;
+    case RING:
+    case PAIRS: return t->ranks;
+    default: return window_of(pattern, bytes);
     }
 }
 static double divisor_of(const struct transport *t, enum pattern pattern, size_t bytes)
 {
-    return pattern == HALO ? 1.0 : pattern == BIDIRECTIONAL ? window_of(pattern, bytes) : messages_of(t, pattern, bytes);
+    return pattern == HALO            ? 1.0
+           : pattern == BIDIRECTIONAL ? window_of(pattern, bytes)
+                                      : messages_of(t, pattern, bytes);
 }
 
 /* All that is sent has the same content, so a receiver knows it. */
@@ -157,29 +172,37 @@ static bool right_data(const struct transport *t, enum pattern pattern, size_t b
     if (pattern == MANY_TO_ONE && t->rank != 0)
         return true;
     for (size_t i = 0; i < room_of(pattern, bytes); i++) {
-        const bool hole = pattern == HALO && i >= 2 * bytes && (i - 2 * bytes) / sizeof(double) % FACE_STRIDE != 0;
+        const bool hole = pattern == HALO && i >= 2 * bytes &&
+                          (i - 2 * bytes) / sizeof(double) % FACE_STRIDE != 0;
         if ((unsigned char) in_memory[i] != (hole ? 0 : pattern_byte(i, seed)))
             return false;
     }
     return true;
 }
 
-static void one_point(const struct transport *t, enum pattern pattern, size_t bytes, double seconds, bool shown)
+static void one_point(const struct transport *t, enum pattern pattern, size_t bytes, double seconds,
+                      bool shown)
 {
     const size_t room = room_of(pattern, bytes);
-    const long most = pattern == MANY_TO_ONE ? (long) (SINK_BYTES / bytes / (size_t) t->ranks) : 100000000;
-    const long limit = pattern == MANY_TO_ONE && most > SINK_MESSAGES ? SINK_MESSAGES : most < 1 ? 1 : most;
-    /* fairness shows only over many time slices of ranks that share cores, and of more than fits into socket buffers: few batches, but long ones */
+    const long most =
+        pattern == MANY_TO_ONE ? (long) (SINK_BYTES / bytes / (size_t) t->ranks) : 100000000;
+    const long limit = pattern == MANY_TO_ONE && most > SINK_MESSAGES ? SINK_MESSAGES
+                       : most < 1                                     ? 1
+                                                                      : most;
+    /* fairness shows only over many time slices of ranks that share cores, and of more than fits
+     * into socket buffers: few batches, but long ones */
     const int want_batches = pattern == MANY_TO_ONE ? SINK_BATCHES : BATCHES;
-    const double batch_us = 1e6 * (pattern == MANY_TO_ONE && seconds < 0.5 ? 0.5 : seconds) / want_batches;
+    const double batch_us =
+        1e6 * (pattern == MANY_TO_ONE && seconds < 0.5 ? 0.5 : seconds) / want_batches;
     double times[BATCHES], unfairness[BATCHES], units = 0.0, unfair = 0.0, took;
     static unsigned seed;
-    static double payload;                /* since the last line that was printed */
+    static double payload; /* since the last line that was printed */
     int count = 1, next = 1;
     if (room > memory_bytes) {
         free(out_memory);
         free(in_memory);
-        if (posix_memalign((void **) &out_memory, 4096, room) || posix_memalign((void **) &in_memory, 4096, room))
+        if (posix_memalign((void **) &out_memory, 4096, room) ||
+            posix_memalign((void **) &in_memory, 4096, room))
             abort();
         memory_bytes = room;
     }
@@ -191,7 +214,8 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
     work(t, pattern, bytes, 1, &unfair);
     units++;
     const bool right = t->max(right_data(t, pattern, bytes, seed) ? 0.0 : 1.0) == 0.0;
-    /* connections, windows and buffers grow to their size while the count grows to that of a batch */
+    /* connections, windows and buffers grow to their size while the count grows to that of a batch
+     */
     for (;;) {
         t->barrier();
         const double start = now_us();
@@ -202,7 +226,8 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
         next = want >= (double) limit ? (int) limit : want < 1.0 ? 1 : (int) want;
         if (next > 20 * count && count < 1000000)
             next = 20 * count;
-        if (pattern == MANY_TO_ONE && next < SINK_LEAST)    /* a handful would tell nothing of fairness */
+        if (pattern == MANY_TO_ONE &&
+            next < SINK_LEAST) /* a handful would tell nothing of fairness */
             next = limit < SINK_LEAST ? (int) limit : SINK_LEAST;
         bool last = next <= 2 * count;
         t->from_root(&next, sizeof next);
@@ -211,7 +236,8 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
         if (last)
             break;
     }
-    /* ranks that poll on shared cores may take a hundred times as long as the others: fewer batches of them */
+    /* ranks that poll on shared cores may take a hundred times as long as the others: fewer batches
+     * of them */
     const double begun = now_us();
     int batches = 0;
     for (bool enough = false; !enough;) {
@@ -222,13 +248,16 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
         unfairness[batches] = unfair;
         units += count;
         batches++;
-        enough = batches == want_batches || (batches >= BATCHES_LEAST && now_us() - begun > PATIENCE * batch_us * want_batches);
+        enough = batches == want_batches || (batches >= BATCHES_LEAST &&
+                                             now_us() - begun > PATIENCE * batch_us * want_batches);
         t->from_root(&enough, sizeof enough);
     }
     payload += units * messages_of(t, pattern, bytes) * (double) bytes;
     if (t->rank == 0 && shown) {
-        printf("{\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%d,\"us\":", pattern_names[pattern], bytes, t->ranks, count * batches);
-        printf("%.4f,\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":", median(times, batches), percentile(times, batches, 0.0), percentile(times, batches, 100.0));
+        printf("{\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%d,\"us\":",
+               pattern_names[pattern], bytes, t->ranks, count * batches);
+        printf("%.4f,\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":", median(times, batches),
+               percentile(times, batches, 0.0), percentile(times, batches, 100.0));
         print_number(stdout, pattern == MANY_TO_ONE ? median(unfairness, batches) : NAN);
         printf(",\"payload\":%.0f,\"verified\":%s}\n", payload, right ? "true" : "false");
         fflush(stdout);
@@ -240,31 +269,36 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
 struct plan {
     enum pattern pattern;
     char *sizes;
-    double seconds;                       /* per size */
-    int limit;                            /* of the program, in seconds */
+    double seconds; /* per size */
+    int limit;      /* of the program, in seconds */
 };
 
-/* Never a hang: the program is killed after `seconds`, by a timer of its own that no library knows. */
+/* Never a hang: the program is killed after `seconds`, by a timer of its own that no library knows.
+ */
 static void end_after(int seconds)
 {
-    struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
-    const struct itimerspec when = { .it_value.tv_sec = seconds };
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
+    const struct itimerspec when = {.it_value.tv_sec = seconds};
     timer_t timer;
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
         perror("timer");
 }
 
-/* Takes --pattern, --sizes, --seconds, --limit, and passes others to `more`; false: not understood. */
-static bool parse_plan(struct plan *plan, int argc, char **argv, bool (*more)(const char *name, const char *value))
+/* Takes --pattern, --sizes, --seconds, --limit, and passes others to `more`; false: not understood.
+ */
+static bool parse_plan(struct plan *plan, int argc, char **argv,
+                       bool (*more)(const char *name, const char *value))
 {
-    *plan = (struct plan) { .pattern = PATTERNS, .seconds = 0.2, .limit = 600 };
+    *plan = (struct plan){.pattern = PATTERNS, .seconds = 0.2, .limit = 600};
     for (int i = 1; i < argc; i++) {
         const char *const name = argv[i];
         char *const value = i + 1 < argc ? argv[++i] : NULL;
         if (!value)
             return false;
         if (strcmp(name, "--pattern") == 0) {
-            for (plan->pattern = 0; plan->pattern < PATTERNS && strcmp(value, pattern_names[plan->pattern]) != 0; plan->pattern++)
+            for (plan->pattern = 0;
+                 plan->pattern < PATTERNS && strcmp(value, pattern_names[plan->pattern]) != 0;
+                 plan->pattern++)
                 continue;
         } else if (strcmp(name, "--sizes") == 0) {
             plan->sizes = value;
@@ -283,15 +317,11 @@ static bool parse_plan(struct plan *plan, int argc, char **argv, bool (*more)(co
 static const char *obstacle(const struct transport *t, const struct plan *plan)
 {
     switch (plan->pattern) {
-        case HALO:
-            return t->halo ? NULL : "halo is for MPI";
-        case PAIRS:
-            return t->ranks % 2 == 0 ? NULL : "pairs wants an even number of ranks";
-        case RING:
-        case MANY_TO_ONE:
-            return t->ranks >= 2 ? NULL : "two ranks at least are needed";
-        default:
-            return t->ranks == 2 ? NULL : "this pattern wants two ranks";
+    case HALO: return t->halo ? NULL : "halo is for MPI";
+    case PAIRS: return t->ranks % 2 == 0 ? NULL : "pairs wants an even number of ranks";
+    case RING:
+    case MANY_TO_ONE: return t->ranks >= 2 ? NULL : "two ranks at least are needed";
+    default: return t->ranks == 2 ? NULL : "this pattern wants two ranks";
     }
 }
 

@@ -1,5 +1,5 @@
-/* Half round trip between ranks 0 and 1 for 1 byte to 1 MB, with blocking MP_Send and MP_Recv: the smallest MP_* program.
- * cc mp_pingpong.c -lmplite …; lite-mprun -n 2 ./mp_pingpong */
+/* Half round trip between ranks 0 and 1 for 1 byte to 1 MB, with blocking MP_Send and MP_Recv: the
+ * smallest MP_* program. cc mp_pingpong.c -lmplite …; lite-mprun -n 2 ./mp_pingpong */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,7 +43,7 @@ int main(int argc, char **argv)
         printf("%10s %12s %10s\n", "bytes", "us", "MB/s");
     for (int bytes = 1; bytes <= BYTES_MAX && MP_Myproc() < 2; bytes *= 4) {
         int count = bytes < 65536 ? 2000 : 200;
-        round_trips(buffer, bytes, count / 10);     /* the connection, caches and window sizes settle */
+        round_trips(buffer, bytes, count / 10); /* the connection, caches and window sizes settle */
         double start = MP_Time();
         round_trips(buffer, bytes, count);
         double half = (MP_Time() - start) / count / 2;

@@ -1,4 +1,5 @@
-/* The patterns of bench_method.h under any MPI, from MPI 1.2 on. Run by scripts/compare; alone: mpiexec -n 2 mpi_bench --pattern pingpong --sizes 8,64K. */
+/* The patterns of bench_method.h under any MPI, from MPI 1.2 on. Run by scripts/compare; alone:
+ * mpiexec -n 2 mpi_bench --pattern pingpong --sizes 8,64K. */
 #define _GNU_SOURCE
 #include <mpi.h>
 #include "bench_method.h"
@@ -24,21 +25,25 @@ static void burst_out(int to, const char *buffer, size_t bytes, int count)
     /* many_to_one has one message's memory only */
     const size_t step = (size_t) count * bytes <= memory_bytes ? bytes : 0;
     for (int i = 0; i < count; i++)
-        MPI_Isend((char *) buffer + (size_t) i * step, (int) bytes, MPI_BYTE, to, TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Isend((char *) buffer + (size_t) i * step, (int) bytes, MPI_BYTE, to, TAG,
+                  MPI_COMM_WORLD, &requests[i]);
     MPI_Waitall(count, requests, statuses);
 }
 static void burst_in(int from, char *buffer, size_t bytes, int count)
 {
     for (int i = 0; i < count; i++)
-        MPI_Irecv(buffer + (size_t) i * bytes, (int) bytes, MPI_BYTE, from, TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Irecv(buffer + (size_t) i * bytes, (int) bytes, MPI_BYTE, from, TAG, MPI_COMM_WORLD,
+                  &requests[i]);
     MPI_Waitall(count, requests, statuses);
 }
 static void burst_both(int other, const char *out, char *in, size_t bytes, int count)
 {
     for (int i = 0; i < count; i++)
-        MPI_Irecv(in + (size_t) i * bytes, (int) bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD, &requests[i]);
+        MPI_Irecv(in + (size_t) i * bytes, (int) bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD,
+                  &requests[i]);
     for (int i = 0; i < count; i++)
-        MPI_Isend((char *) out + (size_t) i * bytes, (int) bytes, MPI_BYTE, other, TAG, MPI_COMM_WORLD, &requests[count + i]);
+        MPI_Isend((char *) out + (size_t) i * bytes, (int) bytes, MPI_BYTE, other, TAG,
+                  MPI_COMM_WORLD, &requests[count + i]);
     MPI_Waitall(2 * count, requests, statuses);
 }
 
@@ -65,9 +70,9 @@ static void halo(const char *out, char *in, size_t bytes)
     static MPI_Comm torus;
     static MPI_Datatype face;
     static size_t face_bytes;
-    static int neighbour[FACES];                  /* north, south, west, east */
+    static int neighbour[FACES]; /* north, south, west, east */
     if (face_bytes == 0) {
-        int sides[2] = { 0, 0 }, periodic[2] = { 1, 1 };
+        int sides[2] = {0, 0}, periodic[2] = {1, 1};
         MPI_Dims_create(transport.ranks, 2, sides);
         MPI_Cart_create(MPI_COMM_WORLD, 2, sides, periodic, 0, &torus);
         MPI_Cart_shift(torus, 0, 1, &neighbour[0], &neighbour[1]);
@@ -80,12 +85,15 @@ static void halo(const char *out, char *in, size_t bytes)
         MPI_Type_commit(&face);
         face_bytes = bytes;
     }
-    const size_t place[FACES] = { 0, bytes, 2 * bytes, (2 + FACE_STRIDE) * bytes };
+    const size_t place[FACES] = {0, bytes, 2 * bytes, (2 + FACE_STRIDE) * bytes};
     for (int i = 0; i < FACES; i++)
-        MPI_Irecv(in + place[i], i < 2 ? (int) bytes : 1, i < 2 ? MPI_BYTE : face, neighbour[i], i, torus, &requests[i]);
-    /* what I send to the north arrives there from the south; all faces of a kind that travel together hold the same bytes as their place at the receiver */
+        MPI_Irecv(in + place[i], i < 2 ? (int) bytes : 1, i < 2 ? MPI_BYTE : face, neighbour[i], i,
+                  torus, &requests[i]);
+    /* what I send to the north arrives there from the south; all faces of a kind that travel
+     * together hold the same bytes as their place at the receiver */
     for (int i = 0; i < FACES; i++)
-        MPI_Isend((char *) out + place[i ^ 1], i < 2 ? (int) bytes : 1, i < 2 ? MPI_BYTE : face, neighbour[i], i ^ 1, torus, &requests[FACES + i]);
+        MPI_Isend((char *) out + place[i ^ 1], i < 2 ? (int) bytes : 1, i < 2 ? MPI_BYTE : face,
+                  neighbour[i], i ^ 1, torus, &requests[FACES + i]);
     MPI_Waitall(2 * FACES, requests, statuses);
 }
 
@@ -108,12 +116,22 @@ int main(int argc, char **argv)
 {
     struct plan plan;
     MPI_Init(&argc, &argv);
-    transport = (struct transport) { .send = send_to, .receive = receive_from, .burst_out = burst_out, .burst_in = burst_in, .burst_both = burst_both,
-        .sink = sink, .halo = halo, .barrier = barrier, .from_root = from_root, .max = max_of_all };
+    transport = (struct transport){.send = send_to,
+                                   .receive = receive_from,
+                                   .burst_out = burst_out,
+                                   .burst_in = burst_in,
+                                   .burst_both = burst_both,
+                                   .sink = sink,
+                                   .halo = halo,
+                                   .barrier = barrier,
+                                   .from_root = from_root,
+                                   .max = max_of_all};
     MPI_Comm_rank(MPI_COMM_WORLD, &transport.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &transport.ranks);
     const bool good = parse_plan(&plan, argc, argv, NULL);
-    const char *const why = good ? obstacle(&transport, &plan) : "usage: mpi_bench --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]";
+    const char *const why =
+        good ? obstacle(&transport, &plan)
+             : "usage: mpi_bench --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]";
     if (why) {
         if (transport.rank == 0)
             fprintf(stderr, "mpi_bench: %s\n", why);
@@ -132,7 +150,8 @@ int main(int argc, char **argv)
         const char *device = strstr(version, "MPICH Device:");
         if (device) {
             fputs(", ", stdout);
-            print_text(device + strlen("MPICH Device:") + strspn(device + strlen("MPICH Device:"), " \t"));
+            print_text(device + strlen("MPICH Device:") +
+                       strspn(device + strlen("MPICH Device:"), " \t"));
         }
 #else
         printf("MPI before version 3");

@@ -1,14 +1,15 @@
-/* What asynchronous progress costs a program that has no use for it: blocking ping-pong, and Irecv, Isend, Waitall right after each other, between two ranks.
- * Any MPI. Prints a JSON line per pattern and size: the median over batches of the time of one iteration (ping-pong: half a round trip) in microseconds.
- * Usage: mpi_blocking [seconds per point] */
+/* What asynchronous progress costs a program that has no use for it: blocking ping-pong, and Irecv,
+ * Isend, Waitall right after each other, between two ranks. Any MPI. Prints a JSON line per pattern
+ * and size: the median over batches of the time of one iteration (ping-pong: half a round trip) in
+ * microseconds. Usage: mpi_blocking [seconds per point] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { PINGPONG, EXCHANGE, PATTERNS };
-static const char *const names[] = { "pingpong", "isend_irecv_waitall" };
-static const int sizes[] = { 8, 1024, 65536, 1048576 };
+static const char *const names[] = {"pingpong", "isend_irecv_waitall"};
+static const int sizes[] = {8, 1024, 65536, 1048576};
 
 static int rank;
 
@@ -68,7 +69,8 @@ int main(int argc, char **argv)
             }
             qsort(times, BATCHES, sizeof *times, ascending);
             if (rank == 0)
-                printf("{\"pattern\": \"%s\", \"bytes\": %d, \"iterations\": %d, \"us\": %.3f}\n", names[pattern], sizes[s], count * BATCHES, 1e6 * times[BATCHES / 2]);
+                printf("{\"pattern\": \"%s\", \"bytes\": %d, \"iterations\": %d, \"us\": %.3f}\n",
+                       names[pattern], sizes[s], count * BATCHES, 1e6 * times[BATCHES / 2]);
         }
     }
     free(out);

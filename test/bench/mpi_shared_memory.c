@@ -1,9 +1,9 @@
-/* Two ranks on one node: what a message through shared memory costs, the device polled beside it. mpi_shared_memory [SECONDS per point].
- * Prints a line of JSON per point: medians of batches, in microseconds per hop (ping-pong) or message (stream).
- *   known      blocking ping-pong, sources named
- *   any        the same, received from MPI_ANY_SOURCE: a receive is outstanding in the device as well
- *   beside     as known, while a receive from anybody with a tag that nobody uses stays posted
- *   stream     windows of 64 messages one way */
+/* Two ranks on one node: what a message through shared memory costs, the device polled beside it.
+ * mpi_shared_memory [SECONDS per point]. Prints a line of JSON per point: medians of batches, in
+ * microseconds per hop (ping-pong) or message (stream). known      blocking ping-pong, sources
+ * named any        the same, received from MPI_ANY_SOURCE: a receive is outstanding in the device
+ * as well beside     as known, while a receive from anybody with a tag that nobody uses stays
+ * posted stream     windows of 64 messages one way */
 #include "../mpi/mpi_test.h"
 
 enum { BATCHES_MAX = 4096, WINDOW = 64 };
@@ -47,7 +47,9 @@ static void stream(int count, int bytes)
 static void measure(const char *pattern, int bytes, double seconds)
 {
     static double batches[BATCHES_MAX];
-    const int streaming = strcmp(pattern, "stream") == 0, count = streaming ? 4 * WINDOW : bytes > 10000 ? 50 : 500;
+    const int streaming = strcmp(pattern, "stream") == 0, count = streaming       ? 4 * WINDOW
+                                                                  : bytes > 10000 ? 50
+                                                                                  : 500;
     const int source = strcmp(pattern, "any") == 0 ? MPI_ANY_SOURCE : 1 - my_rank;
     MPI_Request beside = MPI_REQUEST_NULL;
     int number = 0, more = 1;
@@ -73,7 +75,8 @@ static void measure(const char *pattern, int bytes, double seconds)
     }
     qsort(batches, (size_t) number, sizeof batches[0], by_value);
     if (my_rank == 0)
-        printf("{\"pattern\": \"%s\", \"bytes\": %d, \"us\": %.4f}\n", pattern, bytes, batches[number / 2]);
+        printf("{\"pattern\": \"%s\", \"bytes\": %d, \"us\": %.4f}\n", pattern, bytes,
+               batches[number / 2]);
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,11 @@
-/* The patterns of bench_method.h on plain TCP, one connection per pair of ranks, with the socket options of the engine (src/mplite/net_posix.cpp, set_options):
- * what no MPI over TCP can beat. Run by scripts/compare; alone, on each host:
- *   tcp_bench --rank R --hosts A,B --port P --wait spin|yield|block --pattern pingpong --sizes 8,64K      rank R listens on A's, B's … port P + R
- * --wait spin: recv() until something is there; yield: the same with sched_yield(), for ranks that share a core; block: asleep in the kernel.
+/* The patterns of bench_method.h on plain TCP, one connection per pair of ranks, with the socket
+ * options of the engine (src/mplite/net/net_posix.cpp, set_options): what no MPI over TCP can beat.
+ * Run by scripts/compare; alone, on each host: tcp_bench --rank R --hosts A,B --port P --wait
+ * spin|yield|block --pattern pingpong --sizes 8,64K
+ *
+ * Rank R listens on A's, B's … port P + R
+ * --wait spin: recv() until something is there; yield: the same with sched_yield(), for ranks that
+ * share a core; block: asleep in the kernel.
  * --sockbuf BYTES: SO_SNDBUF and SO_RCVBUF, as LITE_SOCKBUF does; 0: the kernel's autotuning. */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -18,7 +22,7 @@
 enum { RANKS_MAX = 64, READ_AHEAD = 64 << 10, CONNECT_TRIES = 1000, TCP_RTO_MAX_MS_ = 44 };
 static const uint32_t magic = 0x6c746362;
 
-static struct transport transport = { .rank = -1 };
+static struct transport transport = {.rank = -1};
 static int fds[RANKS_MAX], port = -1, sockbuf;
 static const char *addresses[RANKS_MAX];
 static enum { SPIN, YIELD, BLOCK } waiting = SPIN;
@@ -33,7 +37,8 @@ static void set_int(int fd, int level, int option, int value)
 {
     (void) setsockopt(fd, level, option, &value, sizeof value);
 }
-/* Before connect() and listen(): what is accepted inherits the buffers, and the window scale is settled by then. */
+/* Before connect() and listen(): what is accepted inherits the buffers, and the window scale is
+ * settled by then. */
 static void set_options(int fd)
 {
     set_int(fd, IPPROTO_TCP, TCP_NODELAY, 1);
@@ -54,7 +59,7 @@ static void wait_for(int fd, short events)
     if (waiting == YIELD) {
         sched_yield();
     } else if (waiting == BLOCK) {
-        struct pollfd one = { .fd = fd, .events = events };
+        struct pollfd one = {.fd = fd, .events = events};
         (void) poll(&one, 1, -1);
     }
 }
@@ -64,7 +69,8 @@ static const int no_wait = MSG_DONTWAIT | MSG_NOSIGNAL;
 static void send_to(int to, const void *buffer, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t n = send(fds[to], (const char *) buffer + done, bytes - done, waiting == BLOCK ? MSG_NOSIGNAL : no_wait);
+        const ssize_t n = send(fds[to], (const char *) buffer + done, bytes - done,
+                               waiting == BLOCK ? MSG_NOSIGNAL : no_wait);
         if (n > 0)
             done += (size_t) n;
         else if (errno == EAGAIN)
@@ -76,7 +82,8 @@ static void send_to(int to, const void *buffer, size_t bytes)
 static void receive_from(int from, void *buffer, size_t bytes)
 {
     for (size_t done = 0; done < bytes;) {
-        const ssize_t n = recv(fds[from], (char *) buffer + done, bytes - done, waiting == BLOCK ? 0 : MSG_DONTWAIT);
+        const ssize_t n = recv(fds[from], (char *) buffer + done, bytes - done,
+                               waiting == BLOCK ? 0 : MSG_DONTWAIT);
         if (n > 0)
             done += (size_t) n;
         else if (n == 0)
@@ -120,21 +127,25 @@ static void burst_both(int other, const char *out, char *in, size_t bytes, int c
                 die("send");
         }
         if (!moved)
-            wait_for(fds[other], (short) ((received < all ? POLLIN : 0) | (sent < all ? POLLOUT : 0)));
+            wait_for(fds[other],
+                     (short) ((received < all ? POLLIN : 0) | (sent < all ? POLLOUT : 0)));
     }
 }
 
 static void sink(char *buffer, size_t bytes, long each, long *counts)
 {
     const double want = (double) bytes * (double) each;
-    double so_far[RANKS_MAX] = { 0 };
+    double so_far[RANKS_MAX] = {0};
     bool first = true;
     static char ahead[READ_AHEAD];
     for (int missing = transport.ranks - 1; missing > 0;) {
         bool moved = false;
         for (int from = 1; from < transport.ranks; from++) {
             const double left = want - so_far[from];
-            const ssize_t n = left > 0 ? recv(fds[from], ahead, left < READ_AHEAD ? (size_t) left : READ_AHEAD, MSG_DONTWAIT) : -1;
+            const ssize_t n =
+                left > 0 ? recv(fds[from], ahead, left < READ_AHEAD ? (size_t) left : READ_AHEAD,
+                                MSG_DONTWAIT)
+                         : -1;
             if (left <= 0)
                 continue;
             if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
@@ -144,7 +155,9 @@ static void sink(char *buffer, size_t bytes, long each, long *counts)
             moved = true;
             /* the first message of each is looked at afterwards */
             if (so_far[from] < (double) bytes)
-                memcpy(buffer + (size_t) so_far[from], ahead, so_far[from] + (double) n < (double) bytes ? (size_t) n : bytes - (size_t) so_far[from]);
+                memcpy(buffer + (size_t) so_far[from], ahead,
+                       so_far[from] + (double) n < (double) bytes ? (size_t) n
+                                                                  : bytes - (size_t) so_far[from]);
             so_far[from] += (double) n;
             if (so_far[from] >= want) {
                 missing--;
@@ -160,7 +173,7 @@ static void sink(char *buffer, size_t bytes, long each, long *counts)
             nfds_t open = 0;
             for (int from = 1; from < transport.ranks; from++)
                 if (so_far[from] < want)
-                    all[open++] = (struct pollfd) { .fd = fds[from], .events = POLLIN };
+                    all[open++] = (struct pollfd){.fd = fds[from], .events = POLLIN};
             (void) poll(all, open, -1);
         }
     }
@@ -206,7 +219,7 @@ static double max_of_all(double mine)
 /* --- connections: each rank connects to those below it and takes those above it */
 static struct addrinfo *look_up(int rank)
 {
-    const struct addrinfo hints = { .ai_socktype = SOCK_STREAM };
+    const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
     char text[16];
     snprintf(text, sizeof text, "%d", port + rank);
@@ -220,7 +233,7 @@ static struct addrinfo *look_up(int rank)
 static void connect_to(int rank)
 {
     struct addrinfo *const where = look_up(rank);
-    const uint32_t hello[2] = { htonl(magic), htonl((uint32_t) transport.rank) };
+    const uint32_t hello[2] = {htonl(magic), htonl((uint32_t) transport.rank)};
     for (int attempt = 0;; attempt++) {
         const int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
@@ -245,7 +258,8 @@ static void accept_those_above(int listener)
         if (fd < 0)
             die("accept");
         set_options(fd);
-        const bool known = recv(fd, hello, sizeof hello, MSG_WAITALL) == sizeof hello && ntohl(hello[0]) == magic && ntohl(hello[1]) < (uint32_t) transport.ranks;
+        const bool known = recv(fd, hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
+                           ntohl(hello[0]) == magic && ntohl(hello[1]) < (uint32_t) transport.ranks;
         if (!known) {
             close(fd);
             continue;
@@ -273,12 +287,13 @@ static void connect_all(void)
 
 static bool option(const char *name, const char *value)
 {
-    static const char *const waits[] = { "spin", "yield", "block" };
+    static const char *const waits[] = {"spin", "yield", "block"};
     if (strcmp(name, "--rank") == 0) {
         transport.rank = atoi(value);
     } else if (strcmp(name, "--hosts") == 0) {
         char *const list = strdup(value);
-        for (char *host = list ? strtok(list, ",") : NULL; host && transport.ranks < RANKS_MAX; host = strtok(NULL, ","))
+        for (char *host = list ? strtok(list, ",") : NULL; host && transport.ranks < RANKS_MAX;
+             host = strtok(NULL, ","))
             addresses[transport.ranks++] = host;
     } else if (strcmp(name, "--port") == 0) {
         port = atoi(value);
@@ -297,9 +312,12 @@ static bool option(const char *name, const char *value)
 int main(int argc, char **argv)
 {
     struct plan plan;
-    if (!parse_plan(&plan, argc, argv, option) || transport.rank < 0 || transport.rank >= transport.ranks || port < 1 || port > 65535 - RANKS_MAX) {
-        fputs("usage: tcp_bench --rank R --hosts A,B --port P [--wait spin|yield|block] [--sockbuf BYTES] --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]\n",
-              stderr);
+    if (!parse_plan(&plan, argc, argv, option) || transport.rank < 0 ||
+        transport.rank >= transport.ranks || port < 1 || port > 65535 - RANKS_MAX) {
+        fputs(
+            "usage: tcp_bench --rank R --hosts A,B --port P [--wait spin|yield|block] [--sockbuf "
+            "BYTES] --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]\n",
+            stderr);
         return 2;
     }
     const char *const why = obstacle(&transport, &plan);
@@ -319,7 +337,9 @@ int main(int argc, char **argv)
     transport.from_root = from_root;
     transport.max = max_of_all;
     if (transport.rank == 0)
-        printf("{\"library\":\"plain TCP, %s\"}\n", waiting == BLOCK ? "blocking" : waiting == YIELD ? "spinning, yielding" : "spinning");
+        printf("{\"library\":\"plain TCP, %s\"}\n", waiting == BLOCK   ? "blocking"
+                                                    : waiting == YIELD ? "spinning, yielding"
+                                                                       : "spinning");
     const bool ran = run_plan(&transport, &plan);
     return ran ? 0 : 1;
 }

@@ -1,8 +1,11 @@
-/* The yardstick of the overlap benchmark: the same exchange over one plain TCP connection, with no MPI. Both sides know the size, so there is no
- * rendezvous, no matching and no header. While a side computes, its SIGIO handler reads and writes the user's buffers. overlap_method.h has the method.
+/* The yardstick of the overlap benchmark: the same exchange over one plain TCP connection, with no
+ * MPI. Both sides know the size, so there is no rendezvous, no matching and no header. While a side
+ * computes, its SIGIO handler reads and writes the user's buffers. overlap_method.h has the method.
  *   tcp_overlap --rank 1 --address ADDRESS-OF-RANK-1 --port PORT …      started first, listens
- *   tcp_overlap --rank 0 --address ADDRESS-OF-RANK-1 --port PORT …      connects, prints the results
- * --lowat BYTES: SO_RCVLOWAT during a receive, never above what is still to come (0: off). --handler no: nobody moves anything during the computation. */
+ *   tcp_overlap --rank 0 --address ADDRESS-OF-RANK-1 --port PORT …      connects, prints the
+ * results
+ * --lowat BYTES: SO_RCVLOWAT during a receive, never above what is still to come (0: off).
+ * --handler no: nobody moves anything during the computation. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -16,7 +19,7 @@
 #include "overlap_method.h"
 
 enum op { ISEND, IRECV, BOTH, OPS };
-static const char *const op_names[] = { "isend", "irecv", "both" };
+static const char *const op_names[] = {"isend", "irecv", "both"};
 
 static enum op op = BOTH;
 static int my_rank = -1, computing_rank = -1, data_fd = -1, control_fd = -1;
@@ -43,7 +46,8 @@ static void die_now(const char *what)
     _exit(2);
 }
 
-/* A level above what is still to come would wait for ever. Linux counts it per socket, so it is set only when it changes. */
+/* A level above what is still to come would wait for ever. Linux counts it per socket, so it is set
+ * only when it changes. */
 static void set_lowat(void)
 {
     const size_t left = to_receive - received;
@@ -107,7 +111,8 @@ static void finish_polling(void)
 
 static void post(void)
 {
-    const bool sends = op == BOTH || my_rank == (op == ISEND ? 0 : 1), receives = op == BOTH || !sends;
+    const bool sends = op == BOTH || my_rank == (op == ISEND ? 0 : 1),
+               receives = op == BOTH || !sends;
     sent = received = 0;
     to_send = sends ? bytes : 0;
     to_receive = receives ? bytes : 0;
@@ -115,7 +120,8 @@ static void post(void)
         finish_polling();
         return;
     }
-    /* What came while we polled left a signal pending, which tells nothing new. Taken back before the look at the socket: what comes after it signals again. */
+    /* What came while we polled left a signal pending, which tells nothing new. Taken back before
+     * the look at the socket: what comes after it signals again. */
     static const struct timespec at_once;
     if (use_handler)
         while (sigtimedwait(&io_signal, NULL, &at_once) > 0)
@@ -154,7 +160,8 @@ static void wait_for_it(void)
 static void put_all(const void *from, size_t count)
 {
     for (size_t done_bytes = 0; done_bytes < count;) {
-        const ssize_t n = send(control_fd, (const char *) from + done_bytes, count - done_bytes, MSG_NOSIGNAL);
+        const ssize_t n =
+            send(control_fd, (const char *) from + done_bytes, count - done_bytes, MSG_NOSIGNAL);
         if (n > 0)
             done_bytes += (size_t) n;
         else if (errno != EINTR && errno != EAGAIN)
@@ -164,7 +171,8 @@ static void put_all(const void *from, size_t count)
 static void get_all(void *to, size_t count)
 {
     for (size_t done_bytes = 0; done_bytes < count;) {
-        const ssize_t n = recv(control_fd, (char *) to + done_bytes, count - done_bytes, MSG_DONTWAIT);    /* polls, as MPI_Barrier would */
+        const ssize_t n = recv(control_fd, (char *) to + done_bytes, count - done_bytes,
+                               MSG_DONTWAIT); /* polls, as MPI_Barrier would */
         if (n > 0)
             done_bytes += (size_t) n;
         else if (n == 0 || (errno != EINTR && errno != EAGAIN))
@@ -185,16 +193,17 @@ static void barrier(void)
 
 static void set_up_async(int fd)
 {
-    struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = (pid_t) syscall(SYS_gettid) };
-    if (fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, SIGIO) || fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC | O_NONBLOCK))
+    struct f_owner_ex owner = {.type = F_OWNER_TID, .pid = (pid_t) syscall(SYS_gettid)};
+    if (fcntl(fd, F_SETOWN_EX, &owner) || fcntl(fd, F_SETSIG, SIGIO) ||
+        fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_ASYNC | O_NONBLOCK))
         die("O_ASYNC");
 }
 
 static void connect_both(const char *address, int port)
 {
-    struct sockaddr_in where = { .sin_family = AF_INET, .sin_port = htons((uint16_t) port) };
+    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
     const int one = 1;
-    int *fds[2] = { &control_fd, &data_fd };
+    int *fds[2] = {&control_fd, &data_fd};
     if (inet_pton(AF_INET, address, &where.sin_addr) != 1) {
         errno = EINVAL;
         die(address);
@@ -257,11 +266,20 @@ static bool one_size(const struct plan *plan)
         die("memory");
     memset(out, 0, bytes);
     memset(in, 0, bytes);
-    const struct side side = { .rank = my_rank, .computes = computing_rank < 0 || computing_rank == my_rank,
-        .moved_bytes = (op == BOTH ? 2.0 : 1.0) * (double) bytes, .drain = drain_bytes > 0 ? drain : NULL, .barrier = barrier, .max = max_of_both, .post = post, .wait = wait_for_it,
-        .fill = fill, .wrong = wrong, .signals = signals, .handler_us = handler_us };
+    const struct side side = {.rank = my_rank,
+                              .computes = computing_rank < 0 || computing_rank == my_rank,
+                              .moved_bytes = (op == BOTH ? 2.0 : 1.0) * (double) bytes,
+                              .drain = drain_bytes > 0 ? drain : NULL,
+                              .barrier = barrier,
+                              .max = max_of_both,
+                              .post = post,
+                              .wait = wait_for_it,
+                              .fill = fill,
+                              .wrong = wrong,
+                              .signals = signals,
+                              .handler_us = handler_us};
     struct result results[2];
-    char hosts[2][64] = { "", "" };
+    char hosts[2][64] = {"", ""};
     results[my_rank] = measure(&side, plan);
     gethostname(hosts[my_rank], sizeof hosts[my_rank] - 1);
     put_all(&results[my_rank], sizeof results[0]);
@@ -270,16 +288,20 @@ static bool one_size(const struct plan *plan)
     get_all(hosts[1 - my_rank], sizeof hosts[0]);
     const bool good = results[0].wrong_iterations == 0.0 && results[1].wrong_iterations == 0.0;
     if (my_rank == 0) {
-        printf("{\"program\":\"tcp_overlap\",\"library\":\"plain TCP, %s", use_handler ? "SIGIO handler" : "no handler");
+        printf("{\"program\":\"tcp_overlap\",\"library\":\"plain TCP, %s",
+               use_handler ? "SIGIO handler" : "no handler");
         if (lowat)
             printf(", SO_RCVLOWAT %d", lowat);
-        printf("\",\"op\":\"%s\",\"datatype\":\"contiguous\",\"block\":0,\"compute\":", op_names[op]);
+        printf("\",\"op\":\"%s\",\"datatype\":\"contiguous\",\"block\":0,\"compute\":",
+               op_names[op]);
         if (computing_rank < 0)
             printf("\"all\"");
         else
             printf("\"%d\"", computing_rank);
-        printf(",\"bytes\":%zu,\"ranks\":2,\"factor\":%g,\"drain\":%zu,\"verified\":%s,\"per_rank\":", bytes, plan->factor, drain_bytes, good ? "true" : "false");
-        print_ranks(stdout, results, (const char (*)[64]) hosts, 2);
+        printf(
+            ",\"bytes\":%zu,\"ranks\":2,\"factor\":%g,\"drain\":%zu,\"verified\":%s,\"per_rank\":",
+            bytes, plan->factor, drain_bytes, good ? "true" : "false");
+        print_ranks(stdout, results, (const char(*)[64]) hosts, 2);
         puts("}");
         fflush(stdout);
     }
@@ -290,78 +312,76 @@ static bool one_size(const struct plan *plan)
 
 int main(int argc, char **argv)
 {
-    enum { RANK = 1, ADDRESS, PORT, LOWAT, HANDLER, OP, SIZES, COMPUTE, FACTOR, ITERATIONS, SECONDS, SETTLE, DRAIN };
-    static const struct option options[] = {
-        { "rank", 1, NULL, RANK }, { "address", 1, NULL, ADDRESS }, { "port", 1, NULL, PORT }, { "lowat", 1, NULL, LOWAT }, { "handler", 1, NULL, HANDLER },
-        { "op", 1, NULL, OP }, { "sizes", 1, NULL, SIZES }, { "compute", 1, NULL, COMPUTE }, { "factor", 1, NULL, FACTOR },
-        { "iterations", 1, NULL, ITERATIONS }, { "seconds", 1, NULL, SECONDS }, { "settle", 1, NULL, SETTLE }, { "drain", 1, NULL, DRAIN },
-        { NULL, 0, NULL, 0 }
+    enum {
+        RANK = 1,
+        ADDRESS,
+        PORT,
+        LOWAT,
+        HANDLER,
+        OP,
+        SIZES,
+        COMPUTE,
+        FACTOR,
+        ITERATIONS,
+        SECONDS,
+        SETTLE,
+        DRAIN
     };
-    struct plan plan = { .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 0.0, .drain_bytes = 0 };
+    static const struct option options[] = {
+        {"rank", 1, NULL, RANK},       {"address", 1, NULL, ADDRESS},
+        {"port", 1, NULL, PORT},       {"lowat", 1, NULL, LOWAT},
+        {"handler", 1, NULL, HANDLER}, {"op", 1, NULL, OP},
+        {"sizes", 1, NULL, SIZES},     {"compute", 1, NULL, COMPUTE},
+        {"factor", 1, NULL, FACTOR},   {"iterations", 1, NULL, ITERATIONS},
+        {"seconds", 1, NULL, SECONDS}, {"settle", 1, NULL, SETTLE},
+        {"drain", 1, NULL, DRAIN},     {NULL, 0, NULL, 0}};
+    struct plan plan = {
+        .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 0.0, .drain_bytes = 0};
     char default_sizes[] = "1K,4K,16K,64K,256K,1M,4M,16M", *sizes = default_sizes;
     const char *address = NULL;
     int port = 0;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
-            case RANK:
-                my_rank = atoi(optarg);
-                break;
-            case ADDRESS:
-                address = optarg;
-                break;
-            case PORT:
-                port = atoi(optarg);
-                break;
-            case LOWAT:
-                lowat = (int) parse_size(optarg);
-                break;
-            case HANDLER:
-                use_handler = strcmp(optarg, "no") != 0;
-                break;
-            case OP:
-                for (op = 0; op < OPS && strcmp(optarg, op_names[op]) != 0; op++)
-                    continue;
-                break;
-            case SIZES:
-                sizes = optarg;
-                break;
-            case COMPUTE:
-                computing_rank = strcmp(optarg, "all") == 0 ? -1 : atoi(optarg);
-                break;
-            case FACTOR:
-                plan.factor = atof(optarg);
-                break;
-            case ITERATIONS:
-                plan.iterations = atoi(optarg);
-                break;
-            case SECONDS:
-                plan.seconds = atof(optarg);
-                break;
-            case SETTLE:
-                plan.settle_us = atof(optarg);
-                break;
-            case DRAIN:
-                plan.drain_bytes = parse_size(optarg);
-                break;
-            default:
-                return 2;
+        case RANK: my_rank = atoi(optarg); break;
+        case ADDRESS: address = optarg; break;
+        case PORT: port = atoi(optarg); break;
+        case LOWAT: lowat = (int) parse_size(optarg); break;
+        case HANDLER: use_handler = strcmp(optarg, "no") != 0; break;
+        case OP:
+            for (op = 0; op < OPS && strcmp(optarg, op_names[op]) != 0; op++)
+                continue;
+            break;
+        case SIZES: sizes = optarg; break;
+        case COMPUTE: computing_rank = strcmp(optarg, "all") == 0 ? -1 : atoi(optarg); break;
+        case FACTOR: plan.factor = atof(optarg); break;
+        case ITERATIONS: plan.iterations = atoi(optarg); break;
+        case SECONDS: plan.seconds = atof(optarg); break;
+        case SETTLE: plan.settle_us = atof(optarg); break;
+        case DRAIN: plan.drain_bytes = parse_size(optarg); break;
+        default: return 2;
         }
-    if ((my_rank != 0 && my_rank != 1) || !address || port < 1 || op == OPS || computing_rank > 1 || plan.settle_us >= 1e6) {
-        fputs("usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--lowat BYTES] [--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
-              "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle MICROSECONDS] [--drain BYTES]\n", stderr);
+    if ((my_rank != 0 && my_rank != 1) || !address || port < 1 || op == OPS || computing_rank > 1 ||
+        plan.settle_us >= 1e6) {
+        fputs(
+            "usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--lowat BYTES] "
+            "[--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
+            "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle "
+            "MICROSECONDS] [--drain BYTES]\n",
+            stderr);
         return 2;
     }
     connect_both(address, port);
     sigemptyset(&io_signal);
     sigaddset(&io_signal, SIGIO);
     mask(SIG_BLOCK);
-    struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGIO, &action, NULL))
         die("sigaction");
     set_up_async(data_fd);
     drain_bytes = plan.drain_bytes;
-    if (drain_bytes > 0 && (!(drain_out = calloc(1, drain_bytes)) || !(drain_in = calloc(1, drain_bytes))))
+    if (drain_bytes > 0 &&
+        (!(drain_out = calloc(1, drain_bytes)) || !(drain_in = calloc(1, drain_bytes))))
         die("memory");
     bool good = true;
     for (char *size = strtok(sizes, ","); size; size = strtok(NULL, ",")) {

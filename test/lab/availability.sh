@@ -1,7 +1,7 @@
 # hosts: 2
 # lab: --rate 1gbit
 # Computing while 4 MB cross a link of 1 Gb/s hides the transfer with sigio and thread, and with sync, the control, does not (test/bench/overlap).
-# By the shortest iterations, which a busy machine leaves alone. Floors for a machine that has other things to do; what it is on one that has not: docs/overlap.md.
+# By the shortest iterations, which a busy machine leaves alone. Floors for a machine that has other things to do; what it is on one that has not: docs/measurements/overlap.md.
 . "$(dirname "$0")/lab.sh"
 
 # The best of three: a busy machine spoils a run, it does not make overlap where there is none.

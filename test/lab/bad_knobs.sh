@@ -10,7 +10,7 @@ refused() { # VAR VALUE ALLOWED (a part of what the message must say is allowed)
     exit "$code"
   )
   code=$?
-  ! hung && [ "$code" != 0 ] && grep -F -- "$1" "$out" | grep -F -- "$2" | grep -F -- "$3" >/dev/null && ! grep -q 'messages: .* checks' "$out"
+  ! hung && [ "$code" != 0 ] && grep -F -- "$1" "$out" | grep -F -e "$1=\"$2\"" -e "$1=$2;" -e "$1=$2:" -e "profile $2" | grep -F -- "$3" >/dev/null && ! grep -q 'messages: .* checks' "$out"
   result $? "$1=$2 is refused with its name, its value and \"$3\"" "$out"
 }
 job 20 1 "$programs/messages" 0
@@ -42,6 +42,12 @@ refused LITE_KEEPALIVE a:b "IDLE:INTERVAL"
 refused LITE_FRAME 1 "4K"
 refused LITE_STATS maybe "0 or 1"
 refused LITE_TRACE perhaps "0, 1"
+refused LITE_TRACE "$LAB_DIR/nosuch/trace" "No such file"
+# what is seen only when it is written does not pass in silence either
+ln -s /dev/full "$LAB_DIR/full.0.json"
+job 20 1 env LITE_TRACE="$LAB_DIR/full" "$programs/messages" 0
+[ "$code" = 0 ] && grep -q "LITE_TRACE: writing $LAB_DIR/full.0.json failed: No space left on device" "$out"
+result $? "a trace that does not fit on the disk is told with its name" "$out"
 refused LITE_PROFILE mine "auto, none, or a path"
 refused LITE_PROFILE "$LAB_DIR/nosuch" "No such file"
 printf 'LITE_CREDITS=4M\nLITE_EAGER_MAX 64K\n' >"$LAB_DIR/profile"

@@ -46,6 +46,8 @@ if grep -q "apt-get install python3-matplotlib" "$out.err"; then
 else
   [ -s "$got/compare-none.svg" ] && [ -s "$got/compare-none.png" ]
 fi
+drawn=$?
+[ "$drawn" = 0 ] && ! grep -q Traceback "$out.err"
 result $? "it draws, or says which package it needs for that" "$out.err"
 timeout 60 "$compare" --from "$got/compare.json" --no-plots --out "$LAB_DIR/again" >"$out" 2>&1 && cmp "$out" "$got/compare.txt" >/dev/null
 result $? "a saved result gives the same table" "$out"

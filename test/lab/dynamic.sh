@@ -13,7 +13,7 @@ clean() { grep -qE "^$2: [0-9]+ checks, 0 failed" "$1" && ! grep -q 'ch_lite' "$
 
 # Two jobs of mpiexec's own: the server on the first host and the second, the caller on the third (and the second).
 two_jobs() { # NAME SERVER-ARGUMENTS CALLER-ARGUMENTS [VARIABLE=VALUE…]
-  local name=$1 server=$2 caller=$3 file=$LAB_DIR/port-$1 one two=0
+  local server=$2 caller=$3 file=$LAB_DIR/port-$1 one two=0
   shift 3
   rm -f "$file" "$file.closed"
   # shellcheck disable=SC2086  # words

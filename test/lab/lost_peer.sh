@@ -1,4 +1,5 @@
 # hosts: 2
+# at once: yes
 # lab: --control
 # A peer that cannot be reached, was killed, or was cut off: an error that names it, in time; never a hang.
 . "$(dirname "$0")/lab.sh"
@@ -26,13 +27,33 @@ trouble() { # SECONDS CASE ACTION-WHEN-READY [mpiexec option…]
   link_up
 }
 # the error of rank 0: rank, host and address of the other side
-names_peer() { grep -E 'rank 1' "$out" | grep -E 'h1' | grep -E '10\.77\.0\.2' >/dev/null; }
+names_peer() { ! hung && grep -E 'rank 1' "$out" | grep -E 'h1' | grep -E '10\.77\.0\.2' >/dev/null; }
 
 trouble 40 connect link_down
 ! hung && grep -q '^error: MPI_' "$out"
 result $? "an unreachable peer is an MPI error, in time" "$out"
 names_peer && grep -qE '10\.77\.0\.2.*port [0-9]+' "$out"
 result $? "the error names rank, host and port of the unreachable peer" "$out"
+grep -E 'rank 0 lost rank 1' "$out" | grep -E 'tried from interface eth0, 10\.77\.0\.1 port [0-9]+' | grep -q LITE_IFACE
+result $? "it names the interface and address that were tried, and LITE_IFACE" "$out"
+
+# Without a link layer address for 3 s the kernel says that there is no route to the host.
+outage() {
+  ip -n "$LAB_NS_0" neigh flush dev eth0
+  link_down
+  : >"$meet.go"
+  sleep 6
+  link_up
+}
+LITE_CONNECT_TIMEOUT=20s trouble 40 connect outage
+[ "$code" = 0 ] && grep -q '^trouble: ' "$out"
+result $? "a first contact while the link is down for 6 s ends well" "$out"
+
+for case in vanished polled probed; do
+  trouble 40 "$case" link_down
+  ! hung && grep -q '^error: MPI_' "$out" && names_peer
+  result $? "a host that vanished before any contact, for which only a receive or probe waits, is an MPI error that names it ($case)" "$out"
+done
 
 trouble 40 recv '' -disable-auto-cleanup
 ! hung && grep -q '^error: MPI_Recv' "$out"
@@ -45,7 +66,10 @@ trouble 40 late '' -disable-auto-cleanup
 result $? "a receive posted to a peer that is known to be lost is an MPI error where it is waited for" "$out"
 
 trouble 40 fatal '' -disable-auto-cleanup
-! hung && [ "$code" != 0 ]
+# The killed rank alone makes mpiexec's code one of failure, and without auto-cleanup the job ends
+# only if rank 0 ends. Not by an error that the call returned, nor by a crash. The host's own line,
+# "Abort(…) Fatal error in …", is lost in Hydra often: it ends before it has read all of the pipe.
+! hung && [ "$code" != 0 ] && ! grep -qE '^error: |signal (4|6|7|8|11)|Segmentation|Illegal' "$out"
 result $? "with MPI_ERRORS_ARE_FATAL a killed peer ends the job, in time" "$out"
 names_peer
 result $? "the abort names rank and host of the killed peer" "$out"
@@ -55,6 +79,13 @@ trouble 40 first '' -disable-auto-cleanup
 result $? "a peer that was killed before any connection is an MPI error, in time" "$out"
 names_peer
 result $? "that error names rank and host" "$out"
+
+for what in freed freed_send; do
+  [ "$what" = freed ] && words='memory for data from it .the buffer of a pending receive' || words='memory with data for it .the buffer of a pending send'
+  trouble 40 $what ''
+  ! hung && grep -q '^error: MPI_Wait' "$out" && grep '^MPIDI_LITE_' "$out" | grep -E "$words" >/dev/null && names_peer && ! grep -q 'Bad address' "$out"
+  result $? "$what: that the application's own memory has gone is said, with direction and peer" "$out"
+done
 
 trouble 60 idle link_down
 ! hung && grep -q '^error: MPI_Recv' "$out"

@@ -1,5 +1,5 @@
 # hosts: 2
-# What must not grow: matching with the length of the queues, memory with idle connections, processor time with waiting. docs/scale.md has the numbers.
+# What must not grow: matching with the length of the queues, memory with idle connections, processor time with waiting. docs/measurements/scale.md has the numbers.
 . "$(dirname "$0")/lab.sh"
 
 value() { # KEY PATTERN: of the first line that has both
@@ -13,10 +13,12 @@ if [ "$controller" = sigio ]; then
   # credit for all 10,000: without it MPI_Send waits for the receiver (a message is charged 256 bytes and its block)
   job 300 2 env LITE_CREDITS=16M "$programs/scale" matching
   for kind in posted unexpected; do
-    few=$(value us_per_message "kind=$kind depth=10 ")
+    # not of 10: a go-ahead's trip of 12 to 18 us is divided by few there, and hides what matching costs. 10,000 nodes do not fit into the second-level cache, beside
+    # other work least of all (0.5 us per message); a search through the queue would look at 5,000 of them each time, which is 5 us and more
+    few=$(value us_per_message "kind=$kind depth=1000 ")
     many=$(value us_per_message "kind=$kind depth=10000 ")
-    [ "$code" = 0 ] && at_most "$many" "$(awk -v a="${few:-0}" 'BEGIN { print 3 * a }')"
-    result $? "10,000 $kind: $many us per message, at most 3 x the $few us of 10" "$out"
+    [ "$code" = 0 ] && at_most "$many" "$(awk -v a="${few:-0}" 'BEGIN { print 5 * a + 1 }')"
+    result $? "10,000 $kind: $many us per message, at most 5 x the $few us of 1,000 and 1 us" "$out"
   done
 
   job 300 24 env MPIR_CVAR_NOLOCAL=1 "$programs/scale" connections

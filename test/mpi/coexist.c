@@ -1,19 +1,22 @@
-/* An MPI program with a life of its own: coexist CASE, 2 ranks, both do the same while messages fly between them.
- *   handler_before   a handler for SIGIO was installed before MPI_Init, which has to say so
- *   handler_after    one is installed after MPI_Init: both it and the messages work
- *   children         fork and exit, fork and exec, system(), posix_spawn, a child that closes everything
+/* An MPI program with a life of its own: coexist CASE, 2 ranks, both do the same while messages fly
+ * between them. handler_before   a handler for SIGIO was installed before MPI_Init, which has to
+ * say so handler_after    one is installed after MPI_Init: both it and the messages work children
+ * fork and exit, fork and exec, system(), posix_spawn, a child that closes everything
  *   finalize_in_child  an atexit handler calls MPI_Finalize, in children of fork, too
- *   mask             prints whether a program started by system() finds SIGIO blocked, with nothing outstanding and while something is
- *   serialized       MPI_THREAD_SERIALIZED: a second thread makes MPI calls, in turns with the first
- *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in another)
+ *   mask             prints whether a program started by system() finds SIGIO blocked, with nothing
+ *                    outstanding and while something is
+ *   serialized       MPI_THREAD_SERIALIZED: a second thread makes MPI calls, in turns with the
+ *                    first
+ *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in
+ *                    another)
  *   alternate_stack  a crash handler's alternate stack of 8 KB
  *   steady           nothing special: for a debugger */
-#include "mpi_test.h"
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include "mpi_test.h"
 
 extern char **environ;
 
@@ -28,7 +31,7 @@ static void on_own(int signal)
 }
 
 /* Both ways at once, `meanwhile` outside of MPI with the messages on their way. */
-static void exchange(unsigned turn, void (*meanwhile) (unsigned turn))
+static void exchange(unsigned turn, void (*meanwhile)(unsigned turn))
 {
     MPI_Request requests[2];
     const size_t bytes = turn % 3 == 0 ? BYTES : turn % 3 == 1 ? 40000 : 10;
@@ -50,30 +53,29 @@ static void compute_a_little(unsigned turn)
 
 static void make_child(unsigned turn)
 {
-    char *truth[] = { "true", NULL };
+    char *truth[] = {"true", NULL};
     int status = -1;
     pid_t child;
     switch (turn % 6) {
-        case 0:
-            CHECK(system("true") == 0, "system");
-            return;
-        case 1:
-            CHECK(posix_spawnp(&child, "true", NULL, NULL, truth, environ) == 0, "posix_spawnp");
-            break;
-        default:
-            child = fork();
-            if (child == 0) {
-                if (turn % 6 == 2)
-                    exit(0);    /* by way of everybody's atexit handlers */
-                if (turn % 6 == 3)
-                    execvp("true", truth);
-                if (turn % 6 == 4)
-                    for (int fd = 3; fd < 1000; fd++)
-                        close(fd);
-                _exit(turn % 6 != 5 || compute(0.005) > 0 ? 0 : 1);
-            }
+    case 0: CHECK(system("true") == 0, "system"); return;
+    case 1:
+        CHECK(posix_spawnp(&child, "true", NULL, NULL, truth, environ) == 0, "posix_spawnp");
+        break;
+    default:
+        child = fork();
+        if (child == 0) {
+            if (turn % 6 == 2)
+                exit(0); /* by way of everybody's atexit handlers */
+            if (turn % 6 == 3)
+                execvp("true", truth);
+            if (turn % 6 == 4)
+                for (int fd = 3; fd < 1000; fd++)
+                    close(fd);
+            _exit(turn % 6 != 5 || compute(0.005) > 0 ? 0 : 1);
+        }
     }
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "child of kind %u: status %d", turn % 6, status);
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "child of kind %u: status %d",
+          turn % 6, status);
 }
 
 static void finalize_at_exit(void)
@@ -89,14 +91,17 @@ static void make_finalizing_child(unsigned turn)
     const pid_t child = fork();
     if (child == 0)
         exit(0);
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1, "turn %u: status %d", turn, status);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 1,
+          "turn %u: status %d", turn, status);
 }
 
 static void tell_mask(const char *when)
 {
     char command[300];
     snprintf(command, sizeof command,
-             "sed -n 's/^SigBlk:[^0-9a-f]*//p' /proc/self/status | awk '{ print \"mask rank=%d %s blocked=\" (substr($0, 9, 1) ~ /[13579bdf]/ ? \"yes\" : \"no\") }'", my_rank, when);
+             "sed -n 's/^SigBlk:[^0-9a-f]*//p' /proc/self/status | awk '{ print \"mask rank=%d %s "
+             "blocked=\" (substr($0, 9, 1) ~ /[13579bdf]/ ? \"yes\" : \"no\") }'",
+             my_rank, when);
     fflush(stdout);
     CHECK(system(command) == 0, "system");
 }
@@ -121,7 +126,7 @@ static void *init_in_thread(void *arguments)
     exchange(0, compute_a_little);
     return NULL;
 }
-static void in_thread(void *(*what) (void *), void *arg)
+static void in_thread(void *(*what)(void *), void *arg)
 {
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, what, arg) == 0, "pthread_create");
@@ -132,7 +137,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "steady";
     const unsigned turns = 60;
-    struct sigaction own = { .sa_handler = on_own, .sa_flags = SA_RESTART };
+    struct sigaction own = {.sa_handler = on_own, .sa_flags = SA_RESTART};
     int provided;
 
     if (strcmp(what, "handler_before") == 0)
@@ -154,7 +159,7 @@ int main(int argc, char **argv)
         sigaction(SIGIO, &own, NULL);
     } else if (strcmp(what, "alternate_stack") == 0) {
         static char stack[8192];
-        const stack_t alternate = { .ss_sp = stack, .ss_size = sizeof stack };
+        const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
         CHECK(sigaltstack(&alternate, NULL) == 0, "sigaltstack");
     } else if (strcmp(what, "mask") == 0) {
         exchange(0, NULL);
@@ -166,7 +171,9 @@ int main(int argc, char **argv)
         if (strcmp(what, "serialized") == 0 && turn % 3 != 0)
             in_thread(exchange_in_thread, &turn);
         else
-            exchange(turn, strcmp(what, "children") == 0 ? make_child : strcmp(what, "finalize_in_child") == 0 ? make_finalizing_child : compute_a_little);
+            exchange(turn, strcmp(what, "children") == 0            ? make_child
+                           : strcmp(what, "finalize_in_child") == 0 ? make_finalizing_child
+                                                                    : compute_a_little);
     }
     if (strcmp(what, "handler_after") == 0) {
         CHECK(own_signals <= 1, "%d signals that were not its own", (int) own_signals);

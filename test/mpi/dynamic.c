@@ -1,14 +1,17 @@
-/* Dynamic processes: two jobs that connect by a port, names that must not connect, spawn; traffic of every protocol over the intercommunicator and over the merged one.
- *   dynamic accept FILE ROUNDS       opens a port, leaves its name in FILE, accepts ROUNDS times, closes the port, leaves FILE.closed
+/* Dynamic processes: two jobs that connect by a port, names that must not connect, spawn; traffic
+ * of every protocol over the intercommunicator and over the merged one. dynamic accept FILE ROUNDS
+ * opens a port, leaves its name in FILE, accepts ROUNDS times, closes the port, leaves FILE.closed
  *   dynamic connect FILE ROUNDS      connects as often
- *   dynamic refused FILE             tries names that must not work, then the right one once, then that of the closed port (with accept FILE 1)
+ *   dynamic refused FILE             tries names that must not work, then the right one once, then
+ *                                    that of the closed port (with accept FILE 1)
  *   dynamic spawn N                  starts N processes and talks to them */
 #include "mpi_test.h"
 
-static const int sizes[] = { 0, 1, 8, 1000, 4096, 5000, 100000, 262145, 3000000 };
+static const int sizes[] = {0, 1, 8, 1000, 4096, 5000, 100000, 262145, 3000000};
 #define SIZES ((int) (sizeof sizes / sizeof *sizes))
 
-/* Everybody sends a message of every size to everybody on the other side and receives as many from anybody; alternately synchronous. */
+/* Everybody sends a message of every size to everybody on the other side and receives as many from
+ * anybody; alternately synchronous. */
 static void everybody_to_everybody(MPI_Comm comm, int partners, unsigned seed)
 {
     int me;
@@ -18,14 +21,17 @@ static void everybody_to_everybody(MPI_Comm comm, int partners, unsigned seed)
         MPI_Request *requests = malloc((size_t) partners * sizeof *requests);
         pattern_fill(out, (size_t) sizes[s], seed + (unsigned) (me + s));
         for (int p = 0; p < partners; p++)
-            (s % 2 ? MPI_Issend : MPI_Isend) (out, sizes[s], MPI_BYTE, p, s, comm, &requests[p]);
+            (s % 2 ? MPI_Issend : MPI_Isend)(out, sizes[s], MPI_BYTE, p, s, comm, &requests[p]);
         for (int p = 0; p < partners; p++) {
             MPI_Status status;
             int count;
             MPI_Recv(in, sizes[s] + 1, MPI_BYTE, MPI_ANY_SOURCE, s, comm, &status);
             MPI_Get_count(&status, MPI_BYTE, &count);
-            CHECK(count == sizes[s], "%d bytes from %d, want %d", count, status.MPI_SOURCE, sizes[s]);
-            CHECK(pattern_wrong(in, (size_t) sizes[s], seed + (unsigned) (status.MPI_SOURCE + s)) < 0, "wrong data of %d bytes from %d", count, status.MPI_SOURCE);
+            CHECK(count == sizes[s], "%d bytes from %d, want %d", count, status.MPI_SOURCE,
+                  sizes[s]);
+            CHECK(
+                pattern_wrong(in, (size_t) sizes[s], seed + (unsigned) (status.MPI_SOURCE + s)) < 0,
+                "wrong data of %d bytes from %d", count, status.MPI_SOURCE);
         }
         MPI_Waitall(partners, requests, MPI_STATUSES_IGNORE);
         free(requests);
@@ -42,7 +48,8 @@ static void one_sided(MPI_Comm comm)
     int *memory;
     MPI_Comm_rank(comm, &me);
     MPI_Comm_size(comm, &all);
-    MPI_Win_allocate((MPI_Aint) all * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL, comm, &memory, &win);
+    MPI_Win_allocate((MPI_Aint) all * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL, comm,
+                     &memory, &win);
     MPI_Win_fence(0, win);
     for (int p = 0; p < all; p++) {
         const int mine = 1000 * me + p;
@@ -52,6 +59,97 @@ static void one_sided(MPI_Comm comm)
     for (int p = 0; p < all; p++)
         CHECK(memory[p] == 1000 * p + me, "%d put by %d", memory[p], p);
     MPI_Win_free(&win);
+}
+
+/* What the host does by active messages of its own, of all kinds: types with holes, accumulates,
+ * locks, partitioned communication. */
+static void by_active_messages(MPI_Comm comm)
+{
+    enum { COLUMN = 600 };
+    int me, all;
+    MPI_Win win;
+    int *memory, *out;
+    MPI_Datatype column, long_column;
+    MPI_Comm_rank(comm, &me);
+    MPI_Comm_size(comm, &all);
+    const int row = 2 * all;
+    out = malloc(COLUMN * sizeof *out);
+    MPI_Type_vector(8, 1, row, MPI_INT, &column);
+    MPI_Type_commit(&column);
+    {
+        int places[COLUMN]; /* does not flatten into a few bytes */
+        for (int i = 0; i < COLUMN; i++)
+            places[i] = row * i + i % 2;
+        MPI_Type_create_indexed_block(COLUMN, 1, places, MPI_INT, &long_column);
+        MPI_Type_commit(&long_column);
+    }
+    MPI_Win_allocate((MPI_Aint) row * COLUMN * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL,
+                     comm, &memory, &win);
+    memset(memory, 0, (size_t) row * COLUMN * sizeof(int));
+    for (int i = 0; i < COLUMN; i++)
+        out[i] = 100 * me + i;
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++)
+        MPI_Put(out, 8, MPI_INT, p, 2 * me, 1, column, win);
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++)
+        for (int i = 0; i < 8; i++)
+            CHECK(memory[row * i + 2 * p] == 100 * p + i, "%d put by %d", memory[row * i + 2 * p],
+                  p);
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++)
+        MPI_Put(out, COLUMN, MPI_INT, p, 2 * me, 1, long_column, win);
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++)
+        for (int i = 0; i < COLUMN; i++)
+            CHECK(memory[row * i + 2 * p + i % 2] == 100 * p + i, "place %d put by %d", i, p);
+    for (int p = 0; p < all; p++) {
+        int back[COLUMN];
+        MPI_Win_lock(MPI_LOCK_SHARED, p, 0, win);
+        MPI_Get(back, COLUMN, MPI_INT, p, 2 * me, 1, long_column, win);
+        MPI_Win_unlock(p, win);
+        CHECK(memcmp(back, out, sizeof back) == 0, "a get of what was put at %d", p);
+    }
+    MPI_Barrier(comm);
+    memset(memory, 0, (size_t) row * COLUMN * sizeof(int));
+    MPI_Win_fence(0, win);
+    for (int p = 0; p < all; p++) {
+        MPI_Accumulate(out, 1, MPI_INT, p, 0, 1, MPI_INT, MPI_SUM, win);
+        MPI_Accumulate(out, 8, MPI_INT, p, 1, 1, column, MPI_SUM, win);
+    }
+    MPI_Win_fence(0, win);
+    CHECK(memory[0] == 100 * all * (all - 1) / 2, "sum %d", memory[0]);
+    CHECK(memory[row + 1] == 100 * all * (all - 1) / 2 + all, "sum %d", memory[row + 1]);
+    MPI_Win_lock_all(0, win);
+    for (int p = 0; p < all; p++) {
+        const int one = 1, none = 0, mine = me + 1;
+        int was = -1, swapped = -1;
+        MPI_Fetch_and_op(&one, &was, MPI_INT, p, 2, MPI_SUM, win);
+        MPI_Compare_and_swap(&mine, &none, &swapped, MPI_INT, p, 3, win);
+        MPI_Get_accumulate(&one, 1, MPI_INT, &was, 1, MPI_INT, p, 2, 1, MPI_INT, MPI_SUM, win);
+        MPI_Win_flush(p, win);
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(comm);
+    CHECK(memory[2] == 2 * all, "%d counted", memory[2]);
+    CHECK(memory[3] > 0 && memory[3] <= all, "%d swapped in", memory[3]);
+    MPI_Win_free(&win);
+
+    MPI_Request halves[2];
+    int in[2] = {-1, -1}, mine[2] = {me, me + 1000};
+    const int next = (me + 1) % all, before = (me + all - 1) % all;
+    MPI_Psend_init(mine, 2, 1, MPI_INT, next, 5, comm, MPI_INFO_NULL, &halves[0]);
+    MPI_Precv_init(in, 2, 1, MPI_INT, before, 5, comm, MPI_INFO_NULL, &halves[1]);
+    MPI_Startall(2, halves);
+    MPI_Pready(0, halves[0]);
+    MPI_Pready(1, halves[0]);
+    MPI_Waitall(2, halves, MPI_STATUSES_IGNORE);
+    CHECK(in[0] == before && in[1] == before + 1000, "%d and %d received in parts", in[0], in[1]);
+    MPI_Request_free(&halves[0]);
+    MPI_Request_free(&halves[1]);
+    MPI_Type_free(&column);
+    MPI_Type_free(&long_column);
+    free(out);
 }
 
 static void talk(MPI_Comm inter)
@@ -67,6 +165,7 @@ static void talk(MPI_Comm inter)
     MPI_Comm_rank(merged, &me);
     everybody_to_everybody(merged, all, 7);
     one_sided(merged);
+    by_active_messages(merged);
     MPI_Barrier(merged);
     MPI_Comm_free(&merged);
     everybody_to_everybody(MPI_COMM_WORLD, ranks, 11);
@@ -143,7 +242,8 @@ static void must_be_refused(const char *port, const char *what)
     const int code = MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
     MPI_Error_class(code, &class);
     MPI_Error_string(code, text, &length);
-    CHECK(code != MPI_SUCCESS && (class == MPI_ERR_PORT || class == MPI_ERR_OTHER), "%s: class %d", what, class);
+    CHECK(code != MPI_SUCCESS && (class == MPI_ERR_PORT || class == MPI_ERR_OTHER), "%s: class %d",
+          what, class);
     CHECK(now_s() - begin < 12, "%s: took %.1f s", what, now_s() - begin);
     if (my_rank == 0)
         printf("%s: class %s: %s\n", what, class == MPI_ERR_PORT ? "MPI_ERR_PORT" : "other", text);
@@ -175,14 +275,15 @@ static void try_wrong_names(const char *file)
 static void spawn(char *program, int count)
 {
     MPI_Comm children;
-    char *arguments[] = { "child", NULL };
+    char *arguments[] = {"child", NULL};
     int *codes = malloc((size_t) count * sizeof *codes);
     for (int round = 0; round < 2; round++) {
-        MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children, codes);
+        MPI_Comm_spawn(program, arguments, count, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &children,
+                       codes);
         for (int i = 0; i < count; i++)
             CHECK(codes[i] == MPI_SUCCESS, "process %d: %d", i, codes[i]);
         talk(children);
-        if (round == 0)         /* the second time both just end */
+        if (round == 0) /* the second time both just end */
             MPI_Comm_disconnect(&children);
     }
     free(codes);
@@ -213,6 +314,7 @@ int main(int argc, char **argv)
     else if (strcmp(what, "child") == 0)
         be_a_child();
     else
-        CHECK(0, "usage: dynamic accept FILE ROUNDS | connect FILE ROUNDS | refused FILE | spawn N");
+        CHECK(0,
+              "usage: dynamic accept FILE ROUNDS | connect FILE ROUNDS | refused FILE | spawn N");
     return finish(what);
 }

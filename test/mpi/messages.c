@@ -1,5 +1,6 @@
-/* Rank 0 sends COUNT messages of each SIZE to rank 1: messages COUNT [SIZE…]. The sender waits for each before the next, so that
- * credits never run out; what the counters of two runs differ by is exactly these messages. */
+/* Rank 0 sends COUNT messages of each SIZE to rank 1: messages COUNT [SIZE…]. The sender waits for
+ * each before the next, so that credits never run out; what the counters of two runs differ by is
+ * exactly these messages. */
 #include "mpi_test.h"
 
 int main(int argc, char **argv)

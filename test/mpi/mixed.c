@@ -1,5 +1,6 @@
-/* Shared memory and the device side by side: receives, probes and cancels that do not know by which of the two their message will come.
- * Run with several ranks on each of several hosts; with one rank per host, or all on one, the same has to hold. */
+/* Shared memory and the device side by side: receives, probes and cancels that do not know by which
+ * of the two their message will come. Run with several ranks on each of several hosts; with one
+ * rank per host, or all on one, the same has to hold. */
 #include "mpi_test.h"
 
 #include <stdbool.h>
@@ -8,10 +9,10 @@
 #define PER_SENDER 60
 #define BYTES_MAX (500 * 1000)
 
-static const int sizes[] = { 0, 8, 1000, 5000, 70000, 300000, 3, 64, 4096, BYTES_MAX };
+static const int sizes[] = {0, 8, 1000, 5000, 70000, 300000, 3, 64, 4096, BYTES_MAX};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-static int neighbour = -1, stranger = -1;       /* a rank on this host, and one on another */
+static int neighbour = -1, stranger = -1; /* a rank on this host, and one on another */
 static unsigned char *buffers[WINDOW], *outgoing;
 
 static int size_of(int source, int number)
@@ -66,8 +67,8 @@ static void start_sending(struct sending *s, bool synchronous)
         pattern_fill(s->data[number], (size_t) bytes, seed_of(my_rank, number));
         for (int to = 0; to < ranks; to++)
             if (to != my_rank)
-                (synchronous ? MPI_Issend : MPI_Isend) (s->data[number], bytes, MPI_BYTE, to, number,
-                                                        MPI_COMM_WORLD, &s->requests[s->count++]);
+                (synchronous ? MPI_Issend : MPI_Isend)(s->data[number], bytes, MPI_BYTE, to, number,
+                                                       MPI_COMM_WORLD, &s->requests[s->count++]);
     }
 }
 
@@ -93,13 +94,15 @@ static void check_message(const unsigned char *data, const MPI_Status *status, c
 }
 
 enum way { WAITANY, WAITALL, TESTSOME, PERSISTENT, VECTOR, WAYS };
-static const char *const way_names[] = { "waitany", "waitall", "testsome", "persistent", "vector" };
+static const char *const way_names[] = {"waitany", "waitall", "testsome", "persistent", "vector"};
 
-/* Receives are matched in the order in which they were posted: so the messages of one source, looked at in that order, have rising numbers. */
+/* Receives are matched in the order in which they were posted: so the messages of one source,
+ * looked at in that order, have rising numbers. */
 static void storm(enum way way, bool synchronous, double compute_s)
 {
     const int expected = (ranks - 1) * PER_SENDER;
-    int *source_of = malloc(sizeof(int) * (size_t) expected), *number_of = malloc(sizeof(int) * (size_t) expected);
+    int *source_of = malloc(sizeof(int) * (size_t) expected),
+        *number_of = malloc(sizeof(int) * (size_t) expected);
     int order[WINDOW];
     MPI_Request requests[WINDOW];
     MPI_Status statuses[WINDOW];
@@ -108,7 +111,7 @@ static void storm(enum way way, bool synchronous, double compute_s)
     int posted = 0, received = 0, count = BYTES_MAX;
     const int window = expected < WINDOW ? expected : WINDOW;
 
-    if (way == VECTOR) {        /* holes of 3 after 1 byte: the data is unpacked into places 0, 4, 8 ... */
+    if (way == VECTOR) { /* holes of 3 after 1 byte: the data is unpacked into places 0, 4, 8 ... */
         MPI_Type_create_resized(MPI_BYTE, 0, 4, &type);
         MPI_Type_commit(&type);
         count = BYTES_MAX;
@@ -116,10 +119,12 @@ static void storm(enum way way, bool synchronous, double compute_s)
     start_sending(&sending, synchronous);
     for (; posted < window; posted++) {
         if (way == PERSISTENT) {
-            MPI_Recv_init(buffers[posted], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[posted]);
+            MPI_Recv_init(buffers[posted], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                          &requests[posted]);
             MPI_Start(&requests[posted]);
         } else {
-            MPI_Irecv(buffers[posted], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[posted]);
+            MPI_Irecv(buffers[posted], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+                      &requests[posted]);
         }
         order[posted] = posted;
     }
@@ -157,7 +162,8 @@ static void storm(enum way way, bool synchronous, double compute_s)
                 if (way == PERSISTENT)
                     MPI_Start(&requests[slot]);
                 else
-                    MPI_Irecv(buffers[slot], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &requests[slot]);
+                    MPI_Irecv(buffers[slot], count, type, MPI_ANY_SOURCE, MPI_ANY_TAG,
+                              MPI_COMM_WORLD, &requests[slot]);
                 order[slot] = posted++;
             }
         }
@@ -170,10 +176,12 @@ static void storm(enum way way, bool synchronous, double compute_s)
         int next = 0;
         for (int i = 0; i < expected; i++)
             if (source_of[i] == source) {
-                CHECK(number_of[i] == next, "%s: message %d of rank %d came where %d was due", way_names[way], number_of[i], source, next);
+                CHECK(number_of[i] == next, "%s: message %d of rank %d came where %d was due",
+                      way_names[way], number_of[i], source, next);
                 next = number_of[i] + 1;
             }
-        CHECK(source == my_rank || next == PER_SENDER, "%s: %d messages of rank %d", way_names[way], next, source);
+        CHECK(source == my_rank || next == PER_SENDER, "%s: %d messages of rank %d", way_names[way],
+              next, source);
     }
     if (way == VECTOR)
         MPI_Type_free(&type);
@@ -210,13 +218,16 @@ static void storm_of_probes(enum probing how)
             MPI_Imrecv(buffers[0], bytes, MPI_BYTE, &message, &request);
             MPI_Wait(&request, &received);
         } else {
-            MPI_Recv(buffers[0], bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD, &received);
+            MPI_Recv(buffers[0], bytes, MPI_BYTE, status.MPI_SOURCE, status.MPI_TAG, MPI_COMM_WORLD,
+                     &received);
         }
-        CHECK(received.MPI_SOURCE == status.MPI_SOURCE && received.MPI_TAG == status.MPI_TAG, "probed %d of %d, received %d of %d",
-              status.MPI_TAG, status.MPI_SOURCE, received.MPI_TAG, received.MPI_SOURCE);
+        CHECK(received.MPI_SOURCE == status.MPI_SOURCE && received.MPI_TAG == status.MPI_TAG,
+              "probed %d of %d, received %d of %d", status.MPI_TAG, status.MPI_SOURCE,
+              received.MPI_TAG, received.MPI_SOURCE);
         check_message(buffers[0], &received, "probe");
-        CHECK(received.MPI_TAG == next[received.MPI_SOURCE], "message %d of rank %d came where %d was due", received.MPI_TAG,
-              received.MPI_SOURCE, next[received.MPI_SOURCE]);
+        CHECK(received.MPI_TAG == next[received.MPI_SOURCE],
+              "message %d of rank %d came where %d was due", received.MPI_TAG, received.MPI_SOURCE,
+              next[received.MPI_SOURCE]);
         next[received.MPI_SOURCE] = received.MPI_TAG + 1;
     }
     end_sending(&sending);
@@ -242,7 +253,8 @@ static void cancel_in_vain_sent(void)
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* A message is on its way while its receive is being cancelled: either that one gets it, whole, or the next one. */
+/* A message is on its way while its receive is being cancelled: either that one gets it, whole, or
+ * the next one. */
 static void cancel_race(int from, int to, int rounds)
 {
     int won = 0, lost = 0;
@@ -266,15 +278,18 @@ static void cancel_race(int from, int to, int rounds)
             MPI_Test_cancelled(&status, &cancelled);
             if (cancelled) {
                 won++;
-                MPI_Recv(buffers[0], BYTES_MAX, MPI_BYTE, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD, &status);
+                MPI_Recv(buffers[0], BYTES_MAX, MPI_BYTE, MPI_ANY_SOURCE, 7, MPI_COMM_WORLD,
+                         &status);
             } else {
                 lost++;
             }
             int got;
             MPI_Get_count(&status, MPI_BYTE, &got);
-            CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7 && got == bytes, "round %d: %d bytes, tag %d, from %d", round, got,
-                  status.MPI_TAG, status.MPI_SOURCE);
-            CHECK(pattern_wrong(buffers[0], (size_t) bytes, seed) < 0, "round %d, cancelled %d", round, cancelled);
+            CHECK(status.MPI_SOURCE == from && status.MPI_TAG == 7 && got == bytes,
+                  "round %d: %d bytes, tag %d, from %d", round, got, status.MPI_TAG,
+                  status.MPI_SOURCE);
+            CHECK(pattern_wrong(buffers[0], (size_t) bytes, seed) < 0, "round %d, cancelled %d",
+                  round, cancelled);
         } else if (my_rank == from) {
             pattern_fill(outgoing, (size_t) bytes, seed);
             MPI_Recv(NULL, 0, MPI_BYTE, to, 8, MPI_COMM_WORLD, &status);
@@ -296,7 +311,8 @@ static void truncation(int from, int to)
         MPI_Status status;
         int class = MPI_SUCCESS;
         MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-        const int code = MPI_Recv(buffers[0], 10, MPI_BYTE, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &status);
+        const int code =
+            MPI_Recv(buffers[0], 10, MPI_BYTE, MPI_ANY_SOURCE, 5, MPI_COMM_WORLD, &status);
         if (code != MPI_SUCCESS)
             MPI_Error_class(code, &class);
         CHECK(class == MPI_ERR_TRUNCATE, "class %d from rank %d", class, from);
@@ -330,14 +346,16 @@ static void windows(bool allocate)
         MPI_Win_fence(0, win);
         for (int from = 0; from < ranks; from++)
             for (int i = 0; i < CELLS; i++)
-                CHECK(cells[from * CELLS + i] == from * 10000 + round * 100 + i, "cell %d of rank %d: %ld", i, from, cells[from * CELLS + i]);
+                CHECK(cells[from * CELLS + i] == from * 10000 + round * 100 + i,
+                      "cell %d of rank %d: %ld", i, from, cells[from * CELLS + i]);
         MPI_Win_fence(0, win);
         for (int to = 0; to < ranks; to++) {
             MPI_Win_lock(MPI_LOCK_SHARED, to, 0, win);
             MPI_Get(back, CELLS, MPI_LONG, to, (MPI_Aint) CELLS * my_rank, CELLS, MPI_LONG, win);
             MPI_Win_flush(to, win);
             CHECK(memcmp(back, source, sizeof source) == 0, "get from %d", to);
-            MPI_Accumulate(&one, 1, MPI_LONG, to, (MPI_Aint) CELLS * ranks, 1, MPI_LONG, MPI_SUM, win);
+            MPI_Accumulate(&one, 1, MPI_LONG, to, (MPI_Aint) CELLS * ranks, 1, MPI_LONG, MPI_SUM,
+                           win);
             MPI_Win_unlock(to, win);
         }
         MPI_Barrier(MPI_COMM_WORLD);
@@ -367,7 +385,7 @@ int main(int argc, char **argv)
         storm_of_probes((enum probing) how);
     cancel_in_vain_sent();
     for (int to = 0; to < ranks; to++) {
-        int from[2] = { neighbour, stranger };
+        int from[2] = {neighbour, stranger};
         MPI_Bcast(from, 2, MPI_INT, to, MPI_COMM_WORLD);
         for (int i = 0; i < 2; i++) {
             if (from[i] < 0)

@@ -1,8 +1,10 @@
-/* Shared by the MPI test programs: patterns in buffers, checks that name their line, a clock, work without MPI calls.
- * A program prints what it found on stdout, and ends with a non-zero code when a check failed. */
+/* Shared by the MPI test programs: patterns in buffers, checks that name their line, a clock, work
+ * without MPI calls. A program prints what it found on stdout, and ends with a non-zero code when a
+ * check failed. */
 #ifndef MPI_TEST_H_INCLUDED
 #define MPI_TEST_H_INCLUDED
 
+#include <errno.h>
 #include <mpi.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -15,19 +17,20 @@
 static int checks_failed, checks_done;
 static int my_rank, ranks;
 
-#define CHECK(condition, ...) \
-    do { \
-        checks_done++; \
-        if (!(condition)) { \
-            if (++checks_failed <= 20) { \
+#define CHECK(condition, ...)                                                                     \
+    do {                                                                                          \
+        checks_done++;                                                                            \
+        if (!(condition)) {                                                                       \
+            if (++checks_failed <= 20) {                                                          \
                 fprintf(stderr, "%s:%d: rank %d: %s: ", __FILE__, __LINE__, my_rank, #condition); \
-                fprintf(stderr, __VA_ARGS__); \
-                fputc('\n', stderr); \
-            } \
-        } \
+                fprintf(stderr, __VA_ARGS__);                                                     \
+                fputc('\n', stderr);                                                              \
+            }                                                                                     \
+        }                                                                                         \
     } while (0)
 
-/* Every byte depends on its place, on the sender and on the message, so that a swapped, shifted or stale message shows. */
+/* Every byte depends on its place, on the sender and on the message, so that a swapped, shifted or
+ * stale message shows. */
 static inline unsigned char pattern_byte(size_t place, unsigned seed)
 {
     return (unsigned char) ((place * 131u + (place >> 8) * 7u + seed * 29u + 17u) & 0xff);
@@ -57,6 +60,13 @@ static inline double now_s(void)
     return (double) t.tv_sec + 1e-9 * (double) t.tv_nsec;
 }
 
+/* No MPI call, and no core taken from the other ranks. A signal does not end it. */
+static inline void rest(double seconds)
+{
+    struct timespec left = {(time_t) seconds, (long) ((seconds - (double) (time_t) seconds) * 1e9)};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {}
+}
+
 /* Computes: no MPI call, no system call (the clock is read in user space). */
 static inline double compute(double seconds)
 {
@@ -70,7 +80,11 @@ static inline double compute(double seconds)
 
 static inline void start(int *argc, char ***argv)
 {
+    /* MPI_Init leaves stdout without a buffer: puts() then writes a line and its end by two calls,
+     * and another rank's output may come between them. */
+    static char output[BUFSIZ];
     MPI_Init(argc, argv);
+    setvbuf(stdout, output, _IOLBF, sizeof output);
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }
@@ -78,7 +92,7 @@ static inline void start(int *argc, char ***argv)
 /* Sums the failures of all ranks, prints one line, ends MPI; the program's exit code. */
 static inline int finish(const char *name)
 {
-    int mine[2] = { checks_done, checks_failed }, all[2];
+    int mine[2] = {checks_done, checks_failed}, all[2];
     MPI_Allreduce(mine, all, 2, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     if (my_rank == 0)
         printf("%s: %d checks, %d failed\n", name, all[0], all[1]);

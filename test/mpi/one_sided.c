@@ -1,11 +1,14 @@
-/* One-sided communication between hosts. First: does a target that computes for SECONDS (argument, default 1), and makes no MPI call, serve put and get
- * of another host meanwhile? Rank 1 computes, rank 0 puts and gets by lock with MPI_MODE_NOCHECK, and inside of an epoch of MPI_Win_lock_all (the locks
- * themselves are the host's active messages and need a target in MPI). Prints per case: one_sided epoch=… bytes=… while_computing=yes|no ms=…
- * Then: data of 1 B to 8 MB by put, get, and their request-based kin, in fence, PSCW, lock and lock_all epochs, on allocated and created windows,
- * together with what goes by active messages (vectors, accumulates); ends with accesses outside of the window. */
+/* One-sided communication between hosts. First: does a target that computes for SECONDS (argument,
+ * default 1), and makes no MPI call, serve put and get of another host meanwhile? Rank 1 computes,
+ * rank 0 puts and gets by lock with MPI_MODE_NOCHECK, and inside of an epoch of MPI_Win_lock_all
+ * (the locks themselves are the host's active messages and need a target in MPI). Prints per case:
+ * one_sided epoch=… bytes=… while_computing=yes|no ms=… Then: data of 1 B to 8 MB by put, get, and
+ * their request-based kin, in fence, PSCW, lock and lock_all epochs, on allocated and created
+ * windows, together with what goes by active messages (vectors, accumulates); ends with accesses
+ * outside of the window. */
 #include "mpi_test.h"
 
-static const size_t sizes[] = { 1, 8, 1000, 32768, 65536, 1 << 20, 8 << 20 };
+static const size_t sizes[] = {1, 8, 1000, 32768, 65536, 1 << 20, 8 << 20};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]), BYTES_MAX = 8 << 20 };
 
 static unsigned char *memory, *out, *in;
@@ -22,7 +25,8 @@ static void busy_target(const char *epoch, int lock_all, size_t bytes, double se
         CHECK(now_s() - from >= seconds, "the clock went back");
     } else if (my_rank == 0) {
         const double middle = now_s() + seconds * 0.2;
-        while (now_s() < middle);        /* the target is out of MPI by then */
+        while (now_s() < middle)
+            ; /* the target is out of MPI by then */
         pattern_fill(out, bytes, (unsigned) bytes);
         memset(in, 0, bytes);
         const double from = now_s();
@@ -35,9 +39,11 @@ static void busy_target(const char *epoch, int lock_all, size_t bytes, double se
         if (!lock_all)
             MPI_Win_unlock(1, win);
         const double took = now_s() - from;
-        CHECK(pattern_wrong(in, bytes, (unsigned) bytes) < 0, "byte %ld of %zu is wrong", pattern_wrong(in, bytes, (unsigned) bytes), bytes);
+        CHECK(pattern_wrong(in, bytes, (unsigned) bytes) < 0, "byte %ld of %zu is wrong",
+              pattern_wrong(in, bytes, (unsigned) bytes), bytes);
         if (seconds > 0.0)
-            printf("one_sided epoch=%s bytes=%zu while_computing=%s ms=%.2f\n", epoch, bytes, took < seconds * 0.5 ? "yes" : "no", took * 1e3);
+            printf("one_sided epoch=%s bytes=%zu while_computing=%s ms=%.2f\n", epoch, bytes,
+                   took < seconds * 0.5 ? "yes" : "no", took * 1e3);
         fflush(stdout);
     }
     MPI_Barrier(MPI_COMM_WORLD);
@@ -46,7 +52,7 @@ static void busy_target(const char *epoch, int lock_all, size_t bytes, double se
 }
 
 enum epoch { FENCE, PSCW, LOCK, LOCK_ALL, EPOCHS };
-static const char *const epoch_names[] = { "fence", "pscw", "lock", "lock_all" };
+static const char *const epoch_names[] = {"fence", "pscw", "lock", "lock_all"};
 
 static MPI_Group everybody_else(void)
 {
@@ -87,7 +93,8 @@ static void close_epoch(enum epoch epoch, int target)
     }
 }
 
-/* Everybody puts to the next rank, looks at what the one before has put, and gets it back from the next. */
+/* Everybody puts to the next rank, looks at what the one before has put, and gets it back from the
+ * next. */
 static void all_sizes(enum epoch epoch, int by_request)
 {
     MPI_Group others = everybody_else();
@@ -95,8 +102,9 @@ static void all_sizes(enum epoch epoch, int by_request)
     const char *name = epoch_names[epoch];
     for (int i = 0; i < SIZES; i++) {
         const size_t bytes = sizes[i];
-        const unsigned seed = (unsigned) (epoch * 100 + i * 10 + by_request), mine = seed + 1000u * (unsigned) my_rank,
-            theirs = seed + 1000u * (unsigned) before;
+        const unsigned seed = (unsigned) (epoch * 100 + i * 10 + by_request),
+                       mine = seed + 1000u * (unsigned) my_rank,
+                       theirs = seed + 1000u * (unsigned) before;
         MPI_Request request;
         pattern_fill(out, bytes, mine);
         memset(memory, 0x55, bytes + 128);
@@ -118,14 +126,16 @@ static void all_sizes(enum epoch epoch, int by_request)
         close_epoch(epoch, next);
         const long wrong = pattern_wrong(memory + 64, bytes, theirs);
         CHECK(wrong < 0, "%s: byte %ld of %zu is wrong in the target's memory", name, wrong, bytes);
-        CHECK(memory[63] == 0x55 && memory[64 + bytes] == 0x55, "%s: %zu bytes, and more was written", name, bytes);
+        CHECK(memory[63] == 0x55 && memory[64 + bytes] == 0x55,
+              "%s: %zu bytes, and more was written", name, bytes);
         MPI_Barrier(MPI_COMM_WORLD);
 
         open_epoch(epoch, next, others);
         if (by_request) {
             MPI_Rget(in, (int) bytes, MPI_BYTE, next, 64, (int) bytes, MPI_BYTE, win, &request);
             MPI_Wait(&request, MPI_STATUS_IGNORE);
-            CHECK(pattern_wrong(in, bytes, mine) < 0, "%s: the request is complete, the data is not", name);
+            CHECK(pattern_wrong(in, bytes, mine) < 0,
+                  "%s: the request is complete, the data is not", name);
         } else {
             MPI_Get(in, (int) bytes, MPI_BYTE, next, 64, (int) bytes, MPI_BYTE, win);
         }
@@ -154,16 +164,22 @@ static void mixed(enum epoch epoch)
     open_epoch(epoch, next, others);
     for (int i = 0; i < COUNT; i++)
         MPI_Put(source + i, 1, MPI_INT, next, i * (MPI_Aint) sizeof(int), 1, MPI_INT, win);
-    MPI_Put(source + COUNT, COUNT, MPI_INT, next, COUNT * (MPI_Aint) sizeof(int), 1, every_other, win);
+    MPI_Put(source + COUNT, COUNT, MPI_INT, next, COUNT * (MPI_Aint) sizeof(int), 1, every_other,
+            win);
     for (int i = 0; i < COUNT; i++)
-        MPI_Accumulate(source + 3 * COUNT + i, 1, MPI_INT, next, (3 * COUNT + i) * (MPI_Aint) sizeof(int), 1, MPI_INT, MPI_SUM, win);
-    MPI_Put(source + 4 * COUNT, 4 * COUNT, MPI_INT, next, 4 * COUNT * (MPI_Aint) sizeof(int), 4 * COUNT, MPI_INT, win);
+        MPI_Accumulate(source + 3 * COUNT + i, 1, MPI_INT, next,
+                       (3 * COUNT + i) * (MPI_Aint) sizeof(int), 1, MPI_INT, MPI_SUM, win);
+    MPI_Put(source + 4 * COUNT, 4 * COUNT, MPI_INT, next, 4 * COUNT * (MPI_Aint) sizeof(int),
+            4 * COUNT, MPI_INT, win);
     close_epoch(epoch, next);
     const int base = before * 100000;
     for (int i = 0; i < INTS; i++) {
         const int vector = i >= COUNT && i < 3 * COUNT, k = i - COUNT;
-        const int want = vector ? (k % 2 ? 7 : base + COUNT + k / 2) : i >= 3 * COUNT && i < 4 * COUNT ? base + i + 7 : base + i;
-        CHECK(target[i] == want, "%s: int %d is %d, want %d", epoch_names[epoch], i, target[i], want);
+        const int want = vector                            ? (k % 2 ? 7 : base + COUNT + k / 2)
+                         : i >= 3 * COUNT && i < 4 * COUNT ? base + i + 7
+                                                           : base + i;
+        CHECK(target[i] == want, "%s: int %d is %d, want %d", epoch_names[epoch], i, target[i],
+              want);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_Type_free(&every_other);
@@ -183,7 +199,8 @@ static void outside(void)
     if (code != MPI_SUCCESS)
         MPI_Error_class(code, &class);
     CHECK(class == MPI_ERR_RMA_RANGE, "error class %d", class);
-    CHECK(MPI_Get(in, 1, MPI_BYTE, (my_rank + 1) % ranks, -1, 1, MPI_BYTE, win) != MPI_SUCCESS, "a get from before the window succeeds");
+    CHECK(MPI_Get(in, 1, MPI_BYTE, (my_rank + 1) % ranks, -1, 1, MPI_BYTE, win) != MPI_SUCCESS,
+          "a get from before the window succeeds");
     MPI_Win_fence(0, win);
     for (MPI_Aint i = 0; i < bytes; i++)
         if (memory[i] != 0x55) {
@@ -205,7 +222,8 @@ int main(int argc, char **argv)
     unsigned char *created = malloc(BYTES_MAX + 128);
     if (!out || !in || !created)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    /* A window of its own: MPICH 4.0.2 never forgets an MPI_MODE_NOCHECK, and does not give back locks that are taken without it later. */
+    /* A window of its own: MPICH 4.0.2 never forgets an MPI_MODE_NOCHECK, and does not give back
+     * locks that are taken without it later. */
     MPI_Win_allocate(BYTES_MAX + 128, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &win);
     for (int i = 0; i < SIZES; i += 2) {
         busy_target("lock", 0, sizes[i], seconds);

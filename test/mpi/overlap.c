@@ -1,13 +1,16 @@
 /* Does a large message arrive while both sides compute and make no MPI call?
- * Ranks 0 and 1 exchange BYTES (default 64 MiB) while they compute for SECONDS (default 1); each looks at the last bytes of its receive
- * buffer just before MPI_Wait. Before that, as the first communication of all: rank 1 sends a little message, which needs a connection, and computes
- * (pattern first_send: rank 0 looks whether it has it before rank 1 is done). Prints per pattern and rank: overlap pattern=… rank=… complete_before_wait=yes|no wait_ms=… */
+ * Ranks 0 and 1 exchange BYTES (default 64 MiB) while they compute for SECONDS (default 1); each
+ * looks at the last bytes of its receive buffer just before MPI_Wait. Before that, as the first
+ * communication of all: rank 1 sends a little message, which needs a connection, and computes
+ * (pattern first_send: rank 0 looks whether it has it before rank 1 is done). Prints per pattern
+ * and rank: overlap pattern=… rank=… complete_before_wait=yes|no wait_ms=… */
 #include "mpi_test.h"
 
 enum pattern { NAMED, ANY_SOURCE, LATE_RECEIVER };
-static const char *const pattern_names[] = { "named", "any_source", "late_receiver" };
+static const char *const pattern_names[] = {"named", "any_source", "late_receiver"};
 
-static void exchange(enum pattern pattern, unsigned char *out, unsigned char *in, size_t bytes, double seconds)
+static void exchange(enum pattern pattern, unsigned char *out, unsigned char *in, size_t bytes,
+                     double seconds)
 {
     const int other = 1 - my_rank;
     const int source = pattern == ANY_SOURCE ? MPI_ANY_SOURCE : other;
@@ -16,7 +19,8 @@ static void exchange(enum pattern pattern, unsigned char *out, unsigned char *in
 
     pattern_fill(out, bytes, (unsigned) (my_rank + 2 * (int) pattern));
     memset(in, 0, bytes);
-    in[bytes - 1] = (unsigned char) ~pattern_byte(bytes - 1, (unsigned) (other + 2 * (int) pattern));
+    in[bytes - 1] =
+        (unsigned char) ~pattern_byte(bytes - 1, (unsigned) (other + 2 * (int) pattern));
     MPI_Barrier(MPI_COMM_WORLD);
 
     if (pattern == LATE_RECEIVER) {
@@ -43,12 +47,13 @@ static void exchange(enum pattern pattern, unsigned char *out, unsigned char *in
     const long wrong = pattern_wrong(in, bytes, (unsigned) (other + 2 * (int) pattern));
     CHECK(wrong < 0, "byte %ld is wrong (pattern %s)", wrong, pattern_names[pattern]);
     CHECK(work > 0.0, "no work was done");
-    printf("overlap pattern=%s rank=%d complete_before_wait=%s wait_ms=%.2f\n", pattern_names[pattern], my_rank, complete ? "yes" : "no",
-           1e3 * wait_s);
+    printf("overlap pattern=%s rank=%d complete_before_wait=%s wait_ms=%.2f\n",
+           pattern_names[pattern], my_rank, complete ? "yes" : "no", 1e3 * wait_s);
     fflush(stdout);
 }
 
-/* A send that has returned is not over: its connection may still be in the making, and nobody but the controller will see to it. */
+/* A send that has returned is not over: its connection may still be in the making, and nobody but
+ * the controller will see to it. */
 static void first_send(double seconds)
 {
     int token = 17;
@@ -61,7 +66,8 @@ static void first_send(double seconds)
         MPI_Recv(&token, 1, MPI_INT, 1, 6, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
         const double wait_s = now_s() - before;
         CHECK(token == 17, "brought %d", token);
-        printf("overlap pattern=first_send rank=0 complete_before_wait=%s wait_ms=%.2f\n", wait_s < seconds * 0.7 ? "yes" : "no", 1e3 * wait_s);
+        printf("overlap pattern=first_send rank=0 complete_before_wait=%s wait_ms=%.2f\n",
+               wait_s < seconds * 0.7 ? "yes" : "no", 1e3 * wait_s);
     }
 }
 

@@ -1,12 +1,15 @@
-/* How much is done between a message's arrival and the answer: rank 0 steps through its own MPI_Recv and MPI_Send by the processor's trap flag (x86-64), in the
- * middle of a ping-pong of BYTES (8) bytes, and counts from the return of the read that brought the message to the send. Every run of it is the same.
- *   path [BYTES [FILE]]   FILE: where the addresses go, one way a line block: "object offset" in order (test/bench/path makes functions of them)
- * Prints "path bytes=B instructions=N lines=L calls=C allocations=A": the median way, its cache lines of code, system calls in between, calls of malloc and the like. */
+/* How much is done between a message's arrival and the answer: rank 0 steps through its own
+ * MPI_Recv and MPI_Send by the processor's trap flag (x86-64), in the middle of a ping-pong of
+ * BYTES (8) bytes, and counts from the return of the read that brought the message to the send.
+ * Every run of it is the same. path [BYTES [FILE]]   FILE: where the addresses go, one way a line
+ * block: "object offset" in order (test/bench/path makes functions of them) Prints "path bytes=B
+ * instructions=N lines=L calls=C allocations=A": the median way, its cache lines of code, system
+ * calls in between, calls of malloc and the like. */
 #define _GNU_SOURCE
-#include "mpi_test.h"
 #include <dlfcn.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include "mpi_test.h"
 
 #if defined(__x86_64__)
 #include <ucontext.h>
@@ -21,7 +24,7 @@ typedef struct {
 static way_t now, kept;
 static int counts[WAYS];
 static volatile sig_atomic_t recording, complete;
-static long before_call;        /* the number of the system call whose instruction is next, or -1 */
+static long before_call; /* the number of the system call whose instruction is next, or -1 */
 static uintptr_t allocators[5];
 
 static void on_step(int number, siginfo_t *info, void *context)
@@ -73,7 +76,8 @@ static void dump(const char *name)
     for (int i = 0; file != NULL && i < kept.steps; i++) {
         Dl_info where;
         if (dladdr((void *) kept.at[i], &where) != 0)
-            fprintf(file, "%s %lx\n", where.dli_fname, (unsigned long) (kept.at[i] - (uintptr_t) where.dli_fbase));
+            fprintf(file, "%s %lx\n", where.dli_fname,
+                    (unsigned long) (kept.at[i] - (uintptr_t) where.dli_fbase));
     }
     if (file != NULL)
         fclose(file);
@@ -83,9 +87,9 @@ int main(int argc, char **argv)
 {
     static unsigned char data[BYTES_MAX];
     static uintptr_t sorted[STEPS_MAX];
-    static const char *const names[5] = { "malloc", "free", "calloc", "realloc", "posix_memalign" };
+    static const char *const names[5] = {"malloc", "free", "calloc", "realloc", "posix_memalign"};
     int bytes = argc > 1 ? atoi(argv[1]) : 8, lines = 0;
-    struct sigaction action = { .sa_flags = SA_SIGINFO };
+    struct sigaction action = {.sa_flags = SA_SIGINFO};
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
@@ -102,7 +106,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < WARM_UP + WAYS; i++) {
         const int stepped = my_rank == 0 && i >= WARM_UP;
         if (my_rank == 1 && i >= WARM_UP)
-            usleep(3000);       /* rank 0 is in the middle of its wait then */
+            usleep(3000); /* rank 0 is in the middle of its wait then */
         if (my_rank == 1)
             MPI_Send(data, bytes, MPI_BYTE, 0, 1, MPI_COMM_WORLD);
         if (stepped) {
@@ -126,7 +130,8 @@ int main(int argc, char **argv)
         qsort(sorted, (size_t) kept.steps, sizeof sorted[0], by_address);
         for (int i = 0; i < kept.steps; i++)
             lines += i == 0 || sorted[i] / 64 != sorted[i - 1] / 64;
-        printf("path bytes=%d instructions=%d lines=%d calls=%d allocations=%d\n", bytes, counts[WAYS / 2], lines, kept.calls, kept.allocations);
+        printf("path bytes=%d instructions=%d lines=%d calls=%d allocations=%d\n", bytes,
+               counts[WAYS / 2], lines, kept.calls, kept.allocations);
         if (argc > 2)
             dump(argv[2]);
     }

@@ -1,15 +1,16 @@
-/* Blocking MPI ping-pong beside a spinning raw-TCP ping-pong between the same two processes, in turns: pingpong ADDRESS [BYTES [ROUNDS]].
- * ADDRESS is rank 1's, as rank 0 reaches it over the same wire. Prints medians of half round trips in microseconds:
- *   pingpong bytes=8 raw_us=… mpi_us=… ratio=…
- * Turns, not one after the other, because the machine's speed drifts; medians of rounds, because a neighbour may take a core for a while. */
+/* Blocking MPI ping-pong beside a spinning raw-TCP ping-pong between the same two processes, in
+ * turns: pingpong ADDRESS [BYTES [ROUNDS]]. ADDRESS is rank 1's, as rank 0 reaches it over the same
+ * wire. Prints medians of half round trips in microseconds: pingpong bytes=8 raw_us=… mpi_us=…
+ * ratio=… Turns, not one after the other, because the machine's speed drifts; medians of rounds,
+ * because a neighbour may take a core for a while. */
 #define _GNU_SOURCE
-#include "mpi_test.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
+#include "mpi_test.h"
 
 enum { HOPS = 500, WARM_UP = 50 };
 
@@ -22,18 +23,20 @@ static void die(const char *what)
 /* One socket between ranks 0 and 1; the port goes through MPI. */
 static int connect_raw(const char *address)
 {
-    struct sockaddr_in where = { .sin_family = AF_INET };
+    struct sockaddr_in where = {.sin_family = AF_INET};
     const int one = 1;
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), port;
     if (fd < 0 || inet_pton(AF_INET, address, &where.sin_addr) != 1)
         die(address);
     if (my_rank == 1) {
         socklen_t length = sizeof where;
-        if (bind(fd, (struct sockaddr *) &where, sizeof where) || listen(fd, 1) || getsockname(fd, (struct sockaddr *) &where, &length))
+        if (bind(fd, (struct sockaddr *) &where, sizeof where) || listen(fd, 1) ||
+            getsockname(fd, (struct sockaddr *) &where, &length))
             die("cannot listen");
         port = where.sin_port;
         MPI_Send(&port, 1, MPI_INT, 0, 0, MPI_COMM_WORLD);
-        /* nothing of MPI's is under way while we wait outside of it: with LITE_CONTROLLER=sync nobody would move it */
+        /* nothing of MPI's is under way while we wait outside of it: with LITE_CONTROLLER=sync
+         * nobody would move it */
         MPI_Barrier(MPI_COMM_WORLD);
         const int accepted = accept(fd, NULL, NULL);
         if (accepted < 0)
@@ -47,7 +50,8 @@ static int connect_raw(const char *address)
         if (connect(fd, (struct sockaddr *) &where, sizeof where))
             die("cannot connect");
     }
-    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) || fcntl(fd, F_SETFL, O_NONBLOCK))
+    if (setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) ||
+        fcntl(fd, F_SETFL, O_NONBLOCK))
         die("socket option");
     return fd;
 }
@@ -136,8 +140,8 @@ int main(int argc, char **argv)
     qsort(raw, (size_t) rounds, sizeof *raw, ascending);
     qsort(mpi, (size_t) rounds, sizeof *mpi, ascending);
     if (my_rank == 0)
-        printf("pingpong bytes=%zu raw_us=%.2f mpi_us=%.2f ratio=%.3f\n", bytes, raw[rounds / 2], mpi[rounds / 2],
-               mpi[rounds / 2] / raw[rounds / 2]);
+        printf("pingpong bytes=%zu raw_us=%.2f mpi_us=%.2f ratio=%.3f\n", bytes, raw[rounds / 2],
+               mpi[rounds / 2], mpi[rounds / 2] / raw[rounds / 2]);
     free(buffer);
     free(raw);
     free(mpi);

@@ -1,13 +1,15 @@
 /* What grows with the job, or must not: one number per line, as NAME key=value.
- *   scale matching      two ranks; time per message by how many receives are posted, or messages unexpected
+ *   scale matching      two ranks; time per message by how many receives are posted, or messages
+ *                       unexpected
  *   scale connections   any number of ranks, each a node of its own; memory of an idle connection
- *   scale idle SECONDS  any number of ranks; processor time of ranks that wait for a message that long, and how late they notice it
- *   scale pieces        two or more ranks on a node; a long message in shared memory after a long wait, beside one without */
+ *   scale idle SECONDS  any number of ranks; processor time of ranks that wait for a message that
+ * long, and how late they notice it scale pieces        two or more ranks on a node; a long message
+ * in shared memory after a long wait, beside one without */
 #define _GNU_SOURCE
-#include "mpi_test.h"
-#include "mpi_tools.h"
 #include <malloc.h>
 #include <sys/resource.h>
+#include "mpi_test.h"
+#include "mpi_tools.h"
 
 enum { GO_TAG = 0, FIRST_TAG = 10, DEEPEST = 10000 };
 
@@ -46,10 +48,12 @@ static void take_all(int depth)
 {
     MPI_Waitall(depth, requests, MPI_STATUSES_IGNORE);
     for (int i = 0; i < depth; i++)
-        CHECK(buffers[i] == FIRST_TAG + i, "message %lld in the receive of %d", buffers[i], FIRST_TAG + i);
+        CHECK(buffers[i] == FIRST_TAG + i, "message %lld in the receive of %d", buffers[i],
+              FIRST_TAG + i);
 }
 
-/* Seconds at the receiver: posting and receiving `depth` messages that are sent when all receives are posted. */
+/* Seconds at the receiver: posting and receiving `depth` messages that are sent when all receives
+ * are posted. */
 static double posted_round(int depth)
 {
     const double begin = now_s();
@@ -68,7 +72,7 @@ static double unexpected_round(int depth)
 {
     if (my_rank == 0)
         send_all(depth);
-    go(0);      /* the connection keeps order: all of them have arrived */
+    go(0); /* the connection keeps order: all of them have arrived */
     const double begin = now_s();
     if (my_rank == 1) {
         post_all(depth);
@@ -85,8 +89,9 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Microseconds per message, the lower quartile of several tries: a neighbour on this core disturbs upwards only. */
-static double cost_us(double (*round_of) (int), int depth)
+/* Microseconds per message, the lower quartile of several tries: a neighbour on this core disturbs
+ * upwards only. */
+static double cost_us(double (*round_of)(int), int depth)
 {
     enum { TRIES = 25, PER_TRY = 20000 };
     const int rounds = PER_TRY / depth > 200 ? 200 : PER_TRY / depth;
@@ -96,7 +101,7 @@ static double cost_us(double (*round_of) (int), int depth)
         double sum = 0, empty = 0;
         for (int i = 0; i < rounds; i++) {
             sum += round_of(depth);
-            empty += round_of(0);       /* the trip of the go-ahead is not matching */
+            empty += round_of(0); /* the trip of the go-ahead is not matching */
         }
         tries[t] = (sum - empty) / rounds / depth * 1e6;
     }
@@ -106,36 +111,47 @@ static double cost_us(double (*round_of) (int), int depth)
 
 static void matching(void)
 {
-    const int depths[] = { 10, 100, 1000, DEEPEST };
+    const int depths[] = {10, 100, 1000, DEEPEST};
     for (int kind = 0; kind < 2; kind++) {
         for (int d = 0; d < 4; d++) {
             const double cost = cost_us(kind == 0 ? posted_round : unexpected_round, depths[d]);
             if (my_rank == 1)
-                printf("matching kind=%s depth=%d us_per_message=%.3f\n", kind == 0 ? "posted" : "unexpected", depths[d], cost);
+                printf("matching kind=%s depth=%d us_per_message=%.3f\n",
+                       kind == 0 ? "posted" : "unexpected", depths[d], cost);
         }
     }
 }
 
-/* Without the device's blocks for unexpected messages: they are bounded for the whole process, and how many there are is a matter of who ran ahead of whom. */
+/* Without the device's blocks for unexpected messages: they are bounded for the whole process, and
+ * how many there are is a matter of who ran ahead of whom. */
 static size_t heap_bytes(void)
 {
+#if __GLIBC_PREREQ(2, 33)
     const struct mallinfo2 m = mallinfo2();
-    return m.uordblks + m.hblkhd - pvar_of("lite_unexpected_bytes_held", MPI_T_PVAR_CLASS_LEVEL) - pvar_of("lite_unexpected_bytes_ready", MPI_T_PVAR_CLASS_LEVEL);
+#else
+    const struct mallinfo m = mallinfo(); /* counts to 2 GB, which is enough here */
+#endif
+    return m.uordblks + m.hblkhd - pvar_of("lite_unexpected_bytes_held", MPI_T_PVAR_CLASS_LEVEL) -
+           pvar_of("lite_unexpected_bytes_ready", MPI_T_PVAR_CLASS_LEVEL);
 }
 
 enum { LENGTHS = 4 };
-static const int lengths[LENGTHS] = { 8, 4000, 60000, 600 * 1024 };     /* the last one is longer than the others together */
+static const int lengths[LENGTHS] = {
+    8, 4000, 60000, 600 * 1024}; /* the last one is longer than the others together */
 
-/* Messages of all lengths to the ranks at distances `first` to `last` on one side, and from those on the other, all at once. */
+/* Messages of all lengths to the ranks at distances `first` to `last` on one side, and from those
+ * on the other, all at once. */
 static void talk(int first, int last, char *out, char *in)
 {
     int n = 0;
 
     for (int distance = first; distance <= last; distance++) {
         for (int l = 0; l < LENGTHS; l++) {
-            MPI_Irecv(in, lengths[l], MPI_BYTE, (my_rank + ranks - distance) % ranks, 1, MPI_COMM_WORLD, &requests[n++]);
+            MPI_Irecv(in, lengths[l], MPI_BYTE, (my_rank + ranks - distance) % ranks, 1,
+                      MPI_COMM_WORLD, &requests[n++]);
             in += lengths[l];
-            MPI_Isend(out, lengths[l], MPI_BYTE, (my_rank + distance) % ranks, 1, MPI_COMM_WORLD, &requests[n++]);
+            MPI_Isend(out, lengths[l], MPI_BYTE, (my_rank + distance) % ranks, 1, MPI_COMM_WORLD,
+                      &requests[n++]);
         }
     }
     MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
@@ -143,10 +159,12 @@ static void talk(int first, int last, char *out, char *in)
 
 static void connections(void)
 {
-    /* Distances d and ranks - d share connections. With the first two thirds, all at once, stocks and pools grow to more than the others need, which come one by one and
-     * add connections only. */
+    /* Distances d and ranks - d share connections. With the first two thirds, all at once, stocks
+     * and pools grow to more than the others need, which come one by one and add connections only.
+     */
     const int farthest = (ranks - 1) / 2, warm = farthest * 2 / 3;
-    char *out = malloc((size_t) lengths[LENGTHS - 1]), *in = malloc((size_t) lengths[LENGTHS - 1] * 2 * (size_t) (warm + 1));
+    char *out = malloc((size_t) lengths[LENGTHS - 1]),
+         *in = malloc((size_t) lengths[LENGTHS - 1] * 2 * (size_t) (warm + 1));
     int provided;
 
     MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
@@ -158,13 +176,15 @@ static void connections(void)
     for (int distance = warm + 1; distance <= farthest; distance++)
         talk(distance, distance, out, in);
     const int added = 2 * (farthest - warm);
+    CHECK(added > 0, "%d ranks make no connection of which the memory could be counted", ranks);
     const double each = added > 0 ? ((double) heap_bytes() - (double) before) / added : 0;
     /* The median of the ranks: in some the stock of read-ahead buffers may have grown even so. */
     double *all = malloc((size_t) ranks * sizeof *all);
     MPI_Gather(&each, 1, MPI_DOUBLE, all, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
     if (my_rank == 0) {
         qsort(all, (size_t) ranks, sizeof *all, by_value);
-        printf("connections ranks=%d heap_bytes_per_connection=%.0f least=%.0f most=%.0f\n", ranks, all[ranks / 2], all[0], all[ranks - 1]);
+        printf("connections ranks=%d heap_bytes_per_connection=%.0f least=%.0f most=%.0f\n", ranks,
+               all[ranks / 2], all[0], all[ranks - 1]);
     }
     MPI_T_pvar_session_free(&session);
     MPI_T_finalize();
@@ -177,16 +197,17 @@ static double processor_s(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
-    return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec) + 1e-6 * (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec);
+    return (double) (u.ru_utime.tv_sec + u.ru_stime.tv_sec) +
+           1e-6 * (double) (u.ru_utime.tv_usec + u.ru_stime.tv_usec);
 }
 
 static void idle(double seconds)
 {
-    double mine[2] = { 0, 0 }, worst[2], sent;
+    double mine[2] = {0, 0}, worst[2], sent;
 
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0) {
-        usleep((useconds_t) (seconds * 1e6));
+        rest(seconds); /* the others call meanwhile, for the first time */
         for (int i = 1; i < ranks; i++) {
             sent = now_s();
             MPI_Send(&sent, 1, MPI_DOUBLE, i, 1, MPI_COMM_WORLD);
@@ -202,14 +223,15 @@ static void idle(double seconds)
     }
     MPI_Reduce(mine, worst, 2, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
     if (my_rank == 0)
-        printf("idle ranks=%d seconds=%.1f cpu_percent=%.2f late_ms=%.3f\n", ranks, seconds, worst[0], worst[1]);
+        printf("idle ranks=%d seconds=%.1f cpu_percent=%.2f late_ms=%.3f\n", ranks, seconds,
+               worst[0], worst[1]);
 }
 
 static void pieces(void)
 {
     enum { BYTES = 32 << 20, TRIES = 5 };
     char *buffer = malloc(BYTES);
-    double best[2] = { 1e9, 1e9 };
+    double best[2] = {1e9, 1e9};
     MPI_Comm node;
     int node_rank, node_ranks;
 

@@ -1,23 +1,28 @@
-/* A little of everything in MPI point to point, with every byte checked: sizes around all cutoffs, modes, wildcards, order, truncation, probes,
- * derived datatypes, self sends, floods, persistent requests, cancel, communicators, threads of large traffic in both directions.
- * Any number of ranks from 1 on; run it with different LITE_* knobs. Source of the rules: MPI 4.0, chapter 3. */
+/* A little of everything in MPI point to point, with every byte checked: sizes around all cutoffs,
+ * modes, wildcards, order, truncation, probes, derived datatypes, self sends, floods, persistent
+ * requests, cancel, communicators, threads of large traffic in both directions. Any number of ranks
+ * from 1 on; run it with different LITE_* knobs. Source of the rules: MPI 4.0, chapter 3. */
 #include "mpi_test.h"
 
-static int right, left;         /* neighbours in the ring */
+static int right, left; /* neighbours in the ring */
 
 /* around the defaults of every knob and of the frame and window sizes, and odd ones */
-static const int sizes[] = { 0, 1, 2, 3, 7, 8, 9, 63, 64, 65, 255, 256, 257, 511, 512, 513, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097,
-    8191, 8192, 8193, 16383, 16384, 16385, 32767, 32768, 32769, 65535, 65536, 65537, 100003, 131071, 131072, 131073, 262143, 262144, 262145,
-    524287, 524288, 524289, 1048576, 3000001
-};
+static const int sizes[] = {0,      1,      2,      3,       7,      8,      9,      63,     64,
+                            65,     255,    256,    257,     511,    512,    513,    1000,   1023,
+                            1024,   1025,   2047,   2048,    2049,   4095,   4096,   4097,   8191,
+                            8192,   8193,   16383,  16384,   16385,  32767,  32768,  32769,  65535,
+                            65536,  65537,  100003, 131071,  131072, 131073, 262143, 262144, 262145,
+                            524287, 524288, 524289, 1048576, 3000001};
 enum { SIZES = sizeof sizes / sizeof *sizes, BYTES_MAX = 3000001 };
 static unsigned char *out, *in;
 
-static void check_status(const MPI_Status *status, int source, int tag, int bytes, const char *where)
+static void check_status(const MPI_Status *status, int source, int tag, int bytes,
+                         const char *where)
 {
     int count;
     MPI_Get_count(status, MPI_BYTE, &count);
-    CHECK(status->MPI_SOURCE == source, "%s: source %d, want %d", where, status->MPI_SOURCE, source);
+    CHECK(status->MPI_SOURCE == source, "%s: source %d, want %d", where, status->MPI_SOURCE,
+          source);
     CHECK(status->MPI_TAG == tag, "%s: tag %d, want %d", where, status->MPI_TAG, tag);
     CHECK(count == bytes, "%s: %d bytes, want %d", where, count, bytes);
 }
@@ -28,18 +33,21 @@ static void check_data(const void *buffer, int bytes, unsigned seed, const char 
     CHECK(wrong < 0, "%s: %d bytes: byte %ld is wrong", where, bytes, wrong);
 }
 
-/* One message of every size to the right, each in a mode, posted before or after its send, named or wildcard. */
+/* One message of every size to the right, each in a mode, posted before or after its send, named or
+ * wildcard. */
 static void every_size(void)
 {
     for (int i = 0; i < SIZES; i++)
         for (int variant = 0; variant < 6; variant++) {
             const int bytes = sizes[i], tag = 100 + variant;
-            const unsigned seed = (unsigned) (my_rank * 7 + i * 13 + variant), from_seed = (unsigned) (left * 7 + i * 13 + variant);
+            const unsigned seed = (unsigned) (my_rank * 7 + i * 13 + variant),
+                           from_seed = (unsigned) (left * 7 + i * 13 + variant);
             MPI_Request requests[2];
             MPI_Status statuses[2];
             pattern_fill(out, (size_t) bytes, seed);
             memset(in, 0, (size_t) bytes);
-            const int source = variant & 1 ? MPI_ANY_SOURCE : left, want_tag = variant & 1 ? MPI_ANY_TAG : tag;
+            const int source = variant & 1 ? MPI_ANY_SOURCE : left,
+                      want_tag = variant & 1 ? MPI_ANY_TAG : tag;
             if (variant < 2) {
                 MPI_Irecv(in, bytes, MPI_BYTE, source, want_tag, MPI_COMM_WORLD, &requests[0]);
                 MPI_Isend(out, bytes, MPI_BYTE, right, tag, MPI_COMM_WORLD, &requests[1]);
@@ -86,11 +94,12 @@ static void synchronous_send_waits_for_its_receive(void)
     }
 }
 
-/* Messages of one sender do not overtake each other, whatever protocol each takes, and tags pick out of the order. */
+/* Messages of one sender do not overtake each other, whatever protocol each takes, and tags pick
+ * out of the order. */
 static void order_is_kept_across_protocols(void)
 {
     enum { COUNT = 40 };
-    static const int mixed[] = { 10, 300000, 0, 5000, 70000, 1, 150000, 600 };
+    static const int mixed[] = {10, 300000, 0, 5000, 70000, 1, 150000, 600};
     MPI_Request requests[2 * COUNT];
     unsigned char *sent[COUNT], *received[COUNT];
     for (int k = 0; k < COUNT; k++) {
@@ -103,14 +112,17 @@ static void order_is_kept_across_protocols(void)
     }
     for (int pass = 0; pass < 2; pass++) {
         MPI_Status statuses[2 * COUNT];
-        if (pass == 1)          /* unexpected: nothing is posted when they arrive */
+        if (pass == 1) /* unexpected: nothing is posted when they arrive */
             for (int k = 0; k < COUNT; k++)
-                MPI_Isend(sent[k], mixed[k % 8], MPI_BYTE, right, 5, MPI_COMM_WORLD, &requests[COUNT + k]);
+                MPI_Isend(sent[k], mixed[k % 8], MPI_BYTE, right, 5, MPI_COMM_WORLD,
+                          &requests[COUNT + k]);
         for (int k = 0; k < COUNT; k++)
-            MPI_Irecv(received[k], 300000, MPI_BYTE, k % 3 ? left : MPI_ANY_SOURCE, k % 2 ? 5 : MPI_ANY_TAG, MPI_COMM_WORLD, &requests[k]);
+            MPI_Irecv(received[k], 300000, MPI_BYTE, k % 3 ? left : MPI_ANY_SOURCE,
+                      k % 2 ? 5 : MPI_ANY_TAG, MPI_COMM_WORLD, &requests[k]);
         if (pass == 0)
             for (int k = 0; k < COUNT; k++)
-                MPI_Isend(sent[k], mixed[k % 8], MPI_BYTE, right, 5, MPI_COMM_WORLD, &requests[COUNT + k]);
+                MPI_Isend(sent[k], mixed[k % 8], MPI_BYTE, right, 5, MPI_COMM_WORLD,
+                          &requests[COUNT + k]);
         MPI_Waitall(2 * COUNT, requests, statuses);
         for (int k = 0; k < COUNT; k++) {
             check_status(&statuses[k], left, 5, mixed[k % 8], "order");
@@ -144,7 +156,8 @@ static void order_is_kept_across_protocols(void)
     }
 }
 
-/* A message longer than its receive: an error, the first bytes delivered, nothing written behind them, and the next message is whole. */
+/* A message longer than its receive: an error, the first bytes delivered, nothing written behind
+ * them, and the next message is whole. */
 static void truncation_is_an_error_and_no_more(void)
 {
     MPI_Comm comm;
@@ -167,14 +180,16 @@ static void truncation_is_an_error_and_no_more(void)
             else
                 code = MPI_Wait(&receive, &status);
             MPI_Error_class(code, &class);
-            CHECK(class == MPI_ERR_TRUNCATE, "%d bytes into %d: error class %d", bytes, room, class);
+            CHECK(class == MPI_ERR_TRUNCATE, "%d bytes into %d: error class %d", bytes, room,
+                  class);
             int clean = 1;
             for (int k = room; k < bytes; k++)
                 clean &= in[k] == 0xee;
             CHECK(clean, "%d bytes into %d: something was written behind the buffer", bytes, room);
             MPI_Wait(&send, MPI_STATUS_IGNORE);
             int value = -1;
-            MPI_Sendrecv(&my_rank, 1, MPI_INT, right, 2, &value, 1, MPI_INT, left, 2, comm, MPI_STATUS_IGNORE);
+            MPI_Sendrecv(&my_rank, 1, MPI_INT, right, 2, &value, 1, MPI_INT, left, 2, comm,
+                         MPI_STATUS_IGNORE);
             CHECK(value == left, "the message after a truncated one brought %d", value);
         }
     MPI_Comm_free(&comm);
@@ -231,12 +246,17 @@ static void probes_find_and_detach(void)
 /* The same data sent as one type and received as another. */
 static void derived_datatypes(void)
 {
-    static const int counts[] = { 1, 3, 17, 100, 1000, 5000, 20000 };
-    struct record { char letter; int number; double value; };
+    static const int counts[] = {1, 3, 17, 100, 1000, 5000, 20000};
+    struct record {
+        char letter;
+        int number;
+        double value;
+    };
     MPI_Datatype record_type, resized;
-    const int lengths[] = { 1, 1, 1 };
-    const MPI_Aint places[] = { offsetof(struct record, letter), offsetof(struct record, number), offsetof(struct record, value) };
-    const MPI_Datatype members[] = { MPI_CHAR, MPI_INT, MPI_DOUBLE };
+    const int lengths[] = {1, 1, 1};
+    const MPI_Aint places[] = {offsetof(struct record, letter), offsetof(struct record, number),
+                               offsetof(struct record, value)};
+    const MPI_Datatype members[] = {MPI_CHAR, MPI_INT, MPI_DOUBLE};
     MPI_Type_create_struct(3, lengths, places, members, &resized);
     MPI_Type_create_resized(resized, 0, sizeof(struct record), &record_type);
     MPI_Type_commit(&record_type);
@@ -247,8 +267,10 @@ static void derived_datatypes(void)
         MPI_Request request;
         /* strided there, contiguous here, and the other way round */
         int *strided = calloc((size_t) n * 3, sizeof(int)), *flat = calloc((size_t) n, sizeof(int));
-        int *places_indexed = malloc((size_t) n * sizeof(int)), *lengths_indexed = malloc((size_t) n * sizeof(int));
-        struct record *records = calloc((size_t) n, sizeof *records), *got = calloc((size_t) n, sizeof *got);
+        int *places_indexed = malloc((size_t) n * sizeof(int)),
+            *lengths_indexed = malloc((size_t) n * sizeof(int));
+        struct record *records = calloc((size_t) n, sizeof *records),
+                      *got = calloc((size_t) n, sizeof *got);
         if (!strided || !flat || !places_indexed || !lengths_indexed || !records || !got)
             MPI_Abort(MPI_COMM_WORLD, 2);
         MPI_Datatype vector, indexed;
@@ -256,9 +278,9 @@ static void derived_datatypes(void)
         MPI_Type_commit(&vector);
         for (int k = 0; k < n; k++) {
             strided[3 * k] = my_rank * 1000003 + k;
-            places_indexed[k] = 3 * (n - 1 - k) + 1;    /* backwards */
+            places_indexed[k] = 3 * (n - 1 - k) + 1; /* backwards */
             lengths_indexed[k] = 1;
-            records[k] = (struct record) { (char) ('a' + k % 26), my_rank + k, my_rank + k * 0.5 };
+            records[k] = (struct record){(char) ('a' + k % 26), my_rank + k, my_rank + k * 0.5};
         }
         MPI_Type_indexed(n, lengths_indexed, places_indexed, MPI_INT, &indexed);
         MPI_Type_commit(&indexed);
@@ -300,7 +322,8 @@ static void derived_datatypes(void)
         MPI_Wait(&request, MPI_STATUS_IGNORE);
         good = 1;
         for (int k = 0; k < n; k++)
-            good &= got[k].letter == 'a' + k % 26 && got[k].number == left + k && got[k].value == left + k * 0.5;
+            good &= got[k].letter == 'a' + k % 26 && got[k].number == left + k &&
+                    got[k].value == left + k * 0.5;
         CHECK(good, "struct, %d elements", n);
 
         MPI_Type_free(&vector);
@@ -318,13 +341,14 @@ static void derived_datatypes(void)
 
 /* ---- types of large blocks, which are moved piece by piece ---- */
 
-/* A type and, from its construction and not from MPI, where its bytes are: in packed order, relative to the address that MPI is given. */
+/* A type and, from its construction and not from MPI, where its bytes are: in packed order,
+ * relative to the address that MPI is given. */
 enum { BLOCKS_MAX = 4000, REGION = 2 << 20 };
 struct layout {
     const char *name;
     MPI_Datatype type;
-    int count;                  /* of the type, in the call */
-    MPI_Aint origin;            /* of that address, in the region; < 0: MPI_BOTTOM, and places are addresses */
+    int count;       /* of the type, in the call */
+    MPI_Aint origin; /* of that address, in the region; < 0: MPI_BOTTOM, and places are addresses */
     int blocks;
     MPI_Aint place[BLOCKS_MAX];
     size_t length[BLOCKS_MAX];
@@ -351,69 +375,70 @@ static void make_layout(struct layout *l, int shape, int blocks, int block, unsi
     memset(l, 0, sizeof *l);
     l->count = 1;
     switch (shape) {
-        case 0:
-            l->name = "contiguous";
-            MPI_Type_contiguous(blocks * block, MPI_BYTE, &l->type);
-            add_block(l, 0, (size_t) blocks * (size_t) block);
-            break;
-        case 1:
-            l->name = "vector of doubles";
-            MPI_Type_vector(blocks, block / 8, block / 8 + 3, MPI_DOUBLE, &l->type);
-            for (int k = 0; k < blocks; k++)
-                add_block(l, (MPI_Aint) k * (block + 24), (size_t) block);
-            break;
-        case 2:                /* backwards in memory, from a negative lower bound, blocks of 0 and of other lengths among them */
-            l->name = "hindexed";
-            l->origin = REGION / 2;
-            for (int k = 0; k < blocks; k++) {
-                lengths[k] = k % 5 == 4 ? 0 : k % 3 == 2 ? block + 1 : block;
-                places[k] = (MPI_Aint) (blocks / 2 - k) * (block + 9);
-                add_block(l, places[k], (size_t) lengths[k]);
-            }
-            MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
-            break;
-        case 3:                /* count > 1, with a gap between the elements: the extent is set */
-            l->name = "resized, many";
-            MPI_Type_contiguous(block, MPI_BYTE, &inner);
-            MPI_Type_create_resized(inner, -8, block + 40, &l->type);
-            MPI_Type_free(&inner);
-            l->count = blocks;
-            for (int k = 0; k < blocks; k++)
-                add_block(l, (MPI_Aint) k * (block + 40), (size_t) block);
-            break;
-        case 4:                /* absolute addresses */
-            l->name = "struct at MPI_BOTTOM";
-            l->origin = -1;
-            for (int k = 0; k < blocks; k++) {
-                lengths[k] = block;
-                MPI_Get_address(region + 100 + (size_t) k * (size_t) (block + 16), &places[k]);
-                add_block(l, places[k], (size_t) block);
-            }
-            MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
-            break;
-        case 5: {              /* columns of a matrix of rows of `block` bytes, nested */
-            l->name = "vector of vectors";
-            MPI_Type_create_hvector(2, block / 2, block, MPI_BYTE, &inner);
-            MPI_Type_create_hvector(blocks, 1, 3 * (MPI_Aint) block, inner, &l->type);
-            MPI_Type_free(&inner);
-            for (int k = 0; k < blocks; k++)
-                for (int half = 0; half < 2; half++)
-                    add_block(l, (MPI_Aint) k * 3 * block + half * block, (size_t) block / 2);
-            break;
+    case 0:
+        l->name = "contiguous";
+        MPI_Type_contiguous(blocks * block, MPI_BYTE, &l->type);
+        add_block(l, 0, (size_t) blocks * (size_t) block);
+        break;
+    case 1:
+        l->name = "vector of doubles";
+        MPI_Type_vector(blocks, block / 8, block / 8 + 3, MPI_DOUBLE, &l->type);
+        for (int k = 0; k < blocks; k++)
+            add_block(l, (MPI_Aint) k * (block + 24), (size_t) block);
+        break;
+    case 2: /* backwards in memory, from a negative lower bound, blocks of 0 and of other lengths
+               among them */
+        l->name = "hindexed";
+        l->origin = REGION / 2;
+        for (int k = 0; k < blocks; k++) {
+            lengths[k] = k % 5 == 4 ? 0 : k % 3 == 2 ? block + 1 : block;
+            places[k] = (MPI_Aint) (blocks / 2 - k) * (block + 9);
+            add_block(l, places[k], (size_t) lengths[k]);
         }
-        default:{              /* neighbours that touch, which a list may join, and one that stands alone */
-            l->name = "struct";
-            MPI_Datatype types[3] = { MPI_DOUBLE, MPI_INT, MPI_BYTE };
-            const int counts[3] = { block / 8, block / 4, block };
-            const MPI_Aint at[3] = { 0, block, 3 * (MPI_Aint) block };
-            MPI_Type_create_struct(3, counts, at, types, &inner);
-            MPI_Type_create_resized(inner, 0, 5 * (MPI_Aint) block, &l->type);
-            MPI_Type_free(&inner);
-            l->count = (blocks + 2) / 3;
-            for (int k = 0; k < l->count; k++)
-                for (int part = 0; part < 3; part++)
-                    add_block(l, (MPI_Aint) k * 5 * block + at[part], (size_t) block);
+        MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
+        break;
+    case 3: /* count > 1, with a gap between the elements: the extent is set */
+        l->name = "resized, many";
+        MPI_Type_contiguous(block, MPI_BYTE, &inner);
+        MPI_Type_create_resized(inner, -8, block + 40, &l->type);
+        MPI_Type_free(&inner);
+        l->count = blocks;
+        for (int k = 0; k < blocks; k++)
+            add_block(l, (MPI_Aint) k * (block + 40), (size_t) block);
+        break;
+    case 4: /* absolute addresses */
+        l->name = "struct at MPI_BOTTOM";
+        l->origin = -1;
+        for (int k = 0; k < blocks; k++) {
+            lengths[k] = block;
+            MPI_Get_address(region + 100 + (size_t) k * (size_t) (block + 16), &places[k]);
+            add_block(l, places[k], (size_t) block);
         }
+        MPI_Type_create_hindexed(blocks, lengths, places, MPI_BYTE, &l->type);
+        break;
+    case 5: { /* columns of a matrix of rows of `block` bytes, nested */
+        l->name = "vector of vectors";
+        MPI_Type_create_hvector(2, block / 2, block, MPI_BYTE, &inner);
+        MPI_Type_create_hvector(blocks, 1, 3 * (MPI_Aint) block, inner, &l->type);
+        MPI_Type_free(&inner);
+        for (int k = 0; k < blocks; k++)
+            for (int half = 0; half < 2; half++)
+                add_block(l, (MPI_Aint) k * 3 * block + half * block, (size_t) block / 2);
+        break;
+    }
+    default: { /* neighbours that touch, which a list may join, and one that stands alone */
+        l->name = "struct";
+        MPI_Datatype types[3] = {MPI_DOUBLE, MPI_INT, MPI_BYTE};
+        const int counts[3] = {block / 8, block / 4, block};
+        const MPI_Aint at[3] = {0, block, 3 * (MPI_Aint) block};
+        MPI_Type_create_struct(3, counts, at, types, &inner);
+        MPI_Type_create_resized(inner, 0, 5 * (MPI_Aint) block, &l->type);
+        MPI_Type_free(&inner);
+        l->count = (blocks + 2) / 3;
+        for (int k = 0; k < l->count; k++)
+            for (int part = 0; part < 3; part++)
+                add_block(l, (MPI_Aint) k * 5 * block + at[part], (size_t) block);
+    }
     }
     MPI_Type_commit(&l->type);
     free(lengths);
@@ -430,8 +455,10 @@ static unsigned char *block_at(const struct layout *l, int k, unsigned char *reg
     return l->origin < 0 ? (unsigned char *) l->place[k] : region + l->origin + l->place[k];
 }
 
-/* The first `bytes` are the pattern, and nothing else of the region is written. Puts the region back. */
-static int layout_is_right(const struct layout *l, unsigned char *region, size_t bytes, unsigned seed)
+/* The first `bytes` are the pattern, and nothing else of the region is written. Puts the region
+ * back. */
+static int layout_is_right(const struct layout *l, unsigned char *region, size_t bytes,
+                           unsigned seed)
 {
     size_t i = 0;
     int right_data = 1;
@@ -448,7 +475,8 @@ static int layout_is_right(const struct layout *l, unsigned char *region, size_t
 
 static void types_of_large_blocks(void)
 {
-    static const int shapes_of[][2] = { {3, 1000}, {8, 640}, {30, 1024}, {1000, 512}, {300, 2048}, {3, 64}, {200, 104}, {4, 100000} };
+    static const int shapes_of[][2] = {{3, 1000},   {8, 640}, {30, 1024}, {1000, 512},
+                                       {300, 2048}, {3, 64},  {200, 104}, {4, 100000}};
     static struct layout from, to;
     unsigned char *sent = malloc(REGION), *got = malloc(REGION);
     MPI_Comm comm;
@@ -461,10 +489,13 @@ static void types_of_large_blocks(void)
     for (unsigned s = 0; s < sizeof shapes_of / sizeof *shapes_of; s++)
         for (int pair = 0; pair < SHAPES * SHAPES; pair++, turn++) {
             const int blocks = shapes_of[s][0], block = shapes_of[s][1];
-            /* of other block lengths than the sender's; sometimes with less room, sometimes with more */
-            const int cut = turn % 4 == 1, more = turn % 4 == 2, posted = turn % 3 != 0, matched = turn % 3 == 0 && turn % 2;
+            /* of other block lengths than the sender's; sometimes with less room, sometimes with
+             * more */
+            const int cut = turn % 4 == 1, more = turn % 4 == 2, posted = turn % 3 != 0,
+                      matched = turn % 3 == 0 && turn % 2;
             make_layout(&from, pair / SHAPES, blocks, block, sent);
-            make_layout(&to, pair % SHAPES, cut && blocks > 1 ? blocks - 1 : blocks + more, block, got);
+            make_layout(&to, pair % SHAPES, cut && blocks > 1 ? blocks - 1 : blocks + more, block,
+                        got);
             const unsigned seed = (unsigned) my_rank + turn, from_seed = (unsigned) left + turn;
             size_t i = 0;
             for (int k = 0; k < from.blocks; k++)
@@ -479,9 +510,11 @@ static void types_of_large_blocks(void)
                 MPI_Barrier(comm);
             }
             if (turn % 5 == 0)
-                MPI_Issend(address_of(&from, sent), from.count, from.type, right, 50, comm, &requests[1]);
+                MPI_Issend(address_of(&from, sent), from.count, from.type, right, 50, comm,
+                           &requests[1]);
             else
-                MPI_Isend(address_of(&from, sent), from.count, from.type, right, 50, comm, &requests[1]);
+                MPI_Isend(address_of(&from, sent), from.count, from.type, right, 50, comm,
+                          &requests[1]);
             /* a type may be freed while it is in use */
             MPI_Type_free(&from.type);
             if (!posted) {
@@ -491,34 +524,45 @@ static void types_of_large_blocks(void)
                     MPI_Mprobe(left, 50, comm, &message, &status);
                     MPI_Imrecv(address_of(&to, got), to.count, to.type, &message, &requests[0]);
                 } else {
-                    MPI_Irecv(address_of(&to, got), to.count, to.type, left, 50, comm, &requests[0]);
+                    MPI_Irecv(address_of(&to, got), to.count, to.type, left, 50, comm,
+                              &requests[0]);
                 }
             }
             MPI_Type_free(&to.type);
             code = MPI_Wait(&requests[0], &status);
             MPI_Error_class(code, &class);
-            /* a message that ends inside of a double is an error of types, as it is when it is unpacked */
+            /* a message that ends inside of a double is an error of types, as it is when it is
+             * unpacked */
             if (from.bytes > to.bytes)
-                CHECK(class == MPI_ERR_TRUNCATE, "%s to %s, %zu bytes into %zu: error class %d", from.name, to.name, from.bytes, to.bytes, class);
+                CHECK(class == MPI_ERR_TRUNCATE, "%s to %s, %zu bytes into %zu: error class %d",
+                      from.name, to.name, from.bytes, to.bytes, class);
             else
-                CHECK(class == MPI_SUCCESS || class == MPI_ERR_TYPE, "%s to %s, %zu bytes into %zu: error class %d", from.name, to.name, from.bytes, to.bytes, class);
-            CHECK(layout_is_right(&to, got, delivered, from_seed) || class == MPI_ERR_TYPE, "%s to %s, %zu bytes into %zu, %d blocks of %d", from.name, to.name, from.bytes, to.bytes, blocks, block);
+                CHECK(class == MPI_SUCCESS || class == MPI_ERR_TYPE,
+                      "%s to %s, %zu bytes into %zu: error class %d", from.name, to.name,
+                      from.bytes, to.bytes, class);
+            CHECK(layout_is_right(&to, got, delivered, from_seed) || class == MPI_ERR_TYPE,
+                  "%s to %s, %zu bytes into %zu, %d blocks of %d", from.name, to.name, from.bytes,
+                  to.bytes, blocks, block);
             if (class == MPI_ERR_TYPE)
                 memset(got, 0xee, REGION);
             MPI_Wait(&requests[1], MPI_STATUS_IGNORE);
         }
 
     /* the pieces of a send may overlap */
-    const int lengths[] = { 2000, 2000, 2000 };
-    const MPI_Aint places[] = { 0, 500, 0 };
+    const int lengths[] = {2000, 2000, 2000};
+    const MPI_Aint places[] = {0, 500, 0};
     MPI_Datatype overlapping;
     MPI_Type_create_hindexed(3, lengths, places, MPI_BYTE, &overlapping);
     MPI_Type_commit(&overlapping);
     pattern_fill(sent, 2500, (unsigned) my_rank);
-    MPI_Sendrecv(sent, 1, overlapping, right, 51, in, 6000, MPI_BYTE, left, 51, comm, MPI_STATUS_IGNORE);
+    MPI_Sendrecv(sent, 1, overlapping, right, 51, in, 6000, MPI_BYTE, left, 51, comm,
+                 MPI_STATUS_IGNORE);
     int good = 1;
     for (int k = 0; k < 6000; k++)
-        good &= in[k] == pattern_byte((size_t) (k < 2000 ? k : k < 4000 ? k - 1500 : k - 4000), (unsigned) left);
+        good &= in[k] == pattern_byte((size_t) (k < 2000   ? k
+                                                : k < 4000 ? k - 1500
+                                                           : k - 4000),
+                                      (unsigned) left);
     CHECK(good, "overlapping pieces");
     MPI_Type_free(&overlapping);
 
@@ -560,11 +604,12 @@ static void self_sends(void)
         }
 }
 
-/* Everybody pushes at rank 0, which does not look for a while: credits must hold, nothing may be lost or reordered. */
+/* Everybody pushes at rank 0, which does not look for a while: credits must hold, nothing may be
+ * lost or reordered. */
 static void flood_of_unexpected_messages(void)
 {
     enum { COUNT = 600, FLOOD_MAX = 40000 };
-    static const int flood_sizes[] = { 16, 3000, FLOOD_MAX };
+    static const int flood_sizes[] = {16, 3000, FLOOD_MAX};
     if (my_rank == 0) {
         int *next = calloc((size_t) ranks, sizeof(int));
         if (!next)
@@ -576,7 +621,8 @@ static void flood_of_unexpected_messages(void)
             MPI_Recv(in, BYTES_MAX, MPI_BYTE, MPI_ANY_SOURCE, 60, MPI_COMM_WORLD, &status);
             MPI_Get_count(&status, MPI_BYTE, &bytes);
             const int from = status.MPI_SOURCE, number = next[from]++;
-            CHECK(bytes == flood_sizes[number % 3], "message %d of %d has %d bytes", number, from, bytes);
+            CHECK(bytes == flood_sizes[number % 3], "message %d of %d has %d bytes", number, from,
+                  bytes);
             check_data(in, bytes, (unsigned) (number + from), "flood");
         }
         free(next);
@@ -586,8 +632,10 @@ static void flood_of_unexpected_messages(void)
         if (!requests || !data)
             MPI_Abort(MPI_COMM_WORLD, 2);
         for (int k = 0; k < COUNT; k++) {
-            pattern_fill(data + (size_t) k * FLOOD_MAX, (size_t) flood_sizes[k % 3], (unsigned) (k + my_rank));
-            MPI_Isend(data + (size_t) k * FLOOD_MAX, flood_sizes[k % 3], MPI_BYTE, 0, 60, MPI_COMM_WORLD, &requests[k]);
+            pattern_fill(data + (size_t) k * FLOOD_MAX, (size_t) flood_sizes[k % 3],
+                         (unsigned) (k + my_rank));
+            MPI_Isend(data + (size_t) k * FLOOD_MAX, flood_sizes[k % 3], MPI_BYTE, 0, 60,
+                      MPI_COMM_WORLD, &requests[k]);
         }
         MPI_Waitall(COUNT, requests, MPI_STATUSES_IGNORE);
         free(requests);
@@ -630,8 +678,10 @@ static void cancelled_receive_leaves_the_message_to_the_next(void)
         MPI_Test_cancelled(&status, &cancelled);
         CHECK(cancelled, "an unmatched receive could not be cancelled");
         MPI_Barrier(MPI_COMM_WORLD);
-        MPI_Sendrecv(&my_rank, 1, MPI_INT, right, 80, &value, 1, MPI_INT, left, 80, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-        CHECK(value == left && wrong == -1, "after the cancel: %d, and %d in the cancelled buffer", value, wrong);
+        MPI_Sendrecv(&my_rank, 1, MPI_INT, right, 80, &value, 1, MPI_INT, left, 80, MPI_COMM_WORLD,
+                     MPI_STATUS_IGNORE);
+        CHECK(value == left && wrong == -1, "after the cancel: %d, and %d in the cancelled buffer",
+              value, wrong);
 
         /* too late: it completes as usual */
         value = -1;
@@ -644,7 +694,8 @@ static void cancelled_receive_leaves_the_message_to_the_next(void)
         MPI_Cancel(&request);
         MPI_Wait(&request, &status);
         MPI_Test_cancelled(&status, &cancelled);
-        CHECK(!cancelled && value == left, "a matched receive: cancelled %d, brought %d", cancelled, value);
+        CHECK(!cancelled && value == left, "a matched receive: cancelled %d, brought %d", cancelled,
+              value);
     }
 }
 
@@ -652,7 +703,7 @@ static void cancelled_receive_leaves_the_message_to_the_next(void)
 static void communicators_are_apart(void)
 {
     MPI_Comm dup, reversed;
-    int reversed_rank, values[3] = { -1, -1, -1 };
+    int reversed_rank, values[3] = {-1, -1, -1};
     MPI_Request requests[3];
     MPI_Comm_dup(MPI_COMM_WORLD, &dup);
     MPI_Comm_split(MPI_COMM_WORLD, 0, ranks - my_rank, &reversed);
@@ -666,8 +717,10 @@ static void communicators_are_apart(void)
     MPI_Send(&third, 1, MPI_INT, (reversed_rank + 1) % ranks, 9, reversed);
     MPI_Status statuses[3];
     MPI_Waitall(3, requests, statuses);
-    CHECK(values[0] == 3 && values[1] == 2 && values[2] == 1, "brought %d %d %d", values[0], values[1], values[2]);
-    CHECK(statuses[0].MPI_SOURCE == (reversed_rank + ranks - 1) % ranks, "source %d in the reversed communicator", statuses[0].MPI_SOURCE);
+    CHECK(values[0] == 3 && values[1] == 2 && values[2] == 1, "brought %d %d %d", values[0],
+          values[1], values[2]);
+    CHECK(statuses[0].MPI_SOURCE == (reversed_rank + ranks - 1) % ranks,
+          "source %d in the reversed communicator", statuses[0].MPI_SOURCE);
     MPI_Comm_free(&dup);
     MPI_Comm_free(&reversed);
 }
@@ -683,20 +736,24 @@ static void everybody_to_everybody(void)
     for (int turn = 0; turn < 3; turn++) {
         for (int k = 0; k < ranks; k++) {
             pattern_fill(sent + (size_t) k * BYTES, BYTES, (unsigned) (my_rank * 31 + k + turn));
-            MPI_Isend(sent + (size_t) k * BYTES, BYTES, MPI_BYTE, k, turn, MPI_COMM_WORLD, &requests[k]);
+            MPI_Isend(sent + (size_t) k * BYTES, BYTES, MPI_BYTE, k, turn, MPI_COMM_WORLD,
+                      &requests[k]);
         }
         for (int k = ranks - 1; k >= 0; k--)
-            MPI_Irecv(received + (size_t) k * BYTES, BYTES, MPI_BYTE, k, turn, MPI_COMM_WORLD, &requests[ranks + k]);
+            MPI_Irecv(received + (size_t) k * BYTES, BYTES, MPI_BYTE, k, turn, MPI_COMM_WORLD,
+                      &requests[ranks + k]);
         MPI_Waitall(2 * ranks, requests, MPI_STATUSES_IGNORE);
         for (int k = 0; k < ranks; k++)
-            check_data(received + (size_t) k * BYTES, BYTES, (unsigned) (k * 31 + my_rank + turn), "everybody");
+            check_data(received + (size_t) k * BYTES, BYTES, (unsigned) (k * 31 + my_rank + turn),
+                       "everybody");
     }
     free(sent);
     free(received);
     free(requests);
 }
 
-/* The parts of MPI that ride on active messages and collectives: a put, a get, an accumulate, an allreduce, a window of large data. */
+/* The parts of MPI that ride on active messages and collectives: a put, a get, an accumulate, an
+ * allreduce, a window of large data. */
 static void one_sided_and_collective(void)
 {
     enum { COUNT = 50000 };
@@ -704,7 +761,8 @@ static void one_sided_and_collective(void)
     MPI_Win win;
     if (!data)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    MPI_Win_allocate(COUNT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
+    MPI_Win_allocate(COUNT * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window,
+                     &win);
     for (int k = 0; k < COUNT; k++) {
         window[k] = 0;
         data[k] = my_rank + k;
@@ -751,21 +809,25 @@ int main(int argc, char **argv)
     in = malloc(BYTES_MAX);
     if (!out || !in)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    static const struct { const char *name; void (*run)(void); } parts[] = {
-        { "every_size", every_size },
-        { "synchronous_send_waits_for_its_receive", synchronous_send_waits_for_its_receive },
-        { "order_is_kept_across_protocols", order_is_kept_across_protocols },
-        { "truncation_is_an_error_and_no_more", truncation_is_an_error_and_no_more },
-        { "probes_find_and_detach", probes_find_and_detach },
-        { "derived_datatypes", derived_datatypes },
-        { "types_of_large_blocks", types_of_large_blocks },
-        { "self_sends", self_sends },
-        { "flood_of_unexpected_messages", flood_of_unexpected_messages },
-        { "persistent_requests", persistent_requests },
-        { "cancelled_receive_leaves_the_message_to_the_next", cancelled_receive_leaves_the_message_to_the_next },
-        { "communicators_are_apart", communicators_are_apart },
-        { "everybody_to_everybody", everybody_to_everybody },
-        { "one_sided_and_collective", one_sided_and_collective },
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } parts[] = {
+        {"every_size", every_size},
+        {"synchronous_send_waits_for_its_receive", synchronous_send_waits_for_its_receive},
+        {"order_is_kept_across_protocols", order_is_kept_across_protocols},
+        {"truncation_is_an_error_and_no_more", truncation_is_an_error_and_no_more},
+        {"probes_find_and_detach", probes_find_and_detach},
+        {"derived_datatypes", derived_datatypes},
+        {"types_of_large_blocks", types_of_large_blocks},
+        {"self_sends", self_sends},
+        {"flood_of_unexpected_messages", flood_of_unexpected_messages},
+        {"persistent_requests", persistent_requests},
+        {"cancelled_receive_leaves_the_message_to_the_next",
+         cancelled_receive_leaves_the_message_to_the_next},
+        {"communicators_are_apart", communicators_are_apart},
+        {"everybody_to_everybody", everybody_to_everybody},
+        {"one_sided_and_collective", one_sided_and_collective},
     };
     for (unsigned k = 0; k < sizeof parts / sizeof *parts; k++) {
         /* names as arguments pick parts */
@@ -779,7 +841,8 @@ int main(int argc, char **argv)
         parts[k].run();
         MPI_Barrier(MPI_COMM_WORLD);
         if (my_rank == 0)
-            printf("wide: %s %s (%.2f s)\n", parts[k].name, checks_failed == failed_before ? "done" : "FAILED", now_s() - begin);
+            printf("wide: %s %s (%.2f s)\n", parts[k].name,
+                   checks_failed == failed_before ? "done" : "FAILED", now_s() - begin);
         fflush(stdout);
     }
     free(out);

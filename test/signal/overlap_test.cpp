@@ -1,4 +1,5 @@
-// 64 MiB move by rendezvous while both ends compute and call nothing: with sigio (any signal) and thread they are there before the wait, with sync they are not.
+// 64 MiB move by rendezvous while both ends compute and call nothing: with sigio (any signal) and
+// thread they are there before the wait, with sync they are not.
 #include <sys/resource.h>
 
 #include <cstring>
@@ -11,11 +12,13 @@ using namespace two_ranks;
 namespace {
 
 constexpr std::size_t kBytes = 64u << 20;
-constexpr double kNeverSeconds = 0.5;   // long enough for it to arrive a few times over, if anything moved it
-constexpr double kAlwaysSeconds = 25;   // on the busiest machine
+constexpr double kNeverSeconds =
+    0.5;  // long enough for it to arrive a few times over, if anything moved it
+constexpr double kAlwaysSeconds = 25;  // on the busiest machine
 
-// Computes until *flag is `value` or the time is over; calls nothing of the library's. True: errno stayed as it was.
-// ThreadSanitizer shall not see that it looks at a buffer which the library is writing: no program may, but only so one can tell that something moves.
+// Computes until *flag is `value` or the time is over; calls nothing of the library's. True: errno
+// stayed as it was. ThreadSanitizer shall not see that it looks at a buffer which the library is
+// writing: no program may, but only so one can tell that something moves.
 [[gnu::no_sanitize_thread]] bool compute(const volatile int* flag, int value, double seconds) {
   const double end = now_s() + seconds;
   volatile double sum = 0;
@@ -28,13 +31,15 @@ constexpr double kAlwaysSeconds = 25;   // on the busiest machine
   return kept;
 }
 
-// 0, or the line that found it wrong. s.word: 0 the receiver has seen the last byte, 1 it was complete before its wait, 2 the sender's was.
+// 0, or the line that found it wrong. s.word: 0 the receiver has seen the last byte, 1 it was
+// complete before its wait, 2 the sender's was.
 int run_rank(Shared& s, int rank, double seconds) {
   if (!start(s, rank)) return __LINE__;
   std::vector<std::uint8_t> data(kBytes);
   Done warm[2], done;
   char byte[2] = {5, 6};
-  if (!send(&byte[0], 1, 1 - rank, 1, warm[0]) || !receive(&byte[1], 1, 1 - rank, 1, warm[1])) return __LINE__;
+  if (!send(&byte[0], 1, 1 - rank, 1, warm[0]) || !receive(&byte[1], 1, 1 - rank, 1, warm[1]))
+    return __LINE__;
   if (!wait_for(warm[0]) || !wait_for(warm[1]) || !barrier(s, 10)) return __LINE__;
   if (rank == 0) {
     fill(data, 1);
@@ -73,7 +78,8 @@ int run_rank(Shared& s, int rank, double seconds) {
   return finish(s) ? 0 : __LINE__;
 }
 
-void compute_on_both_sides(const char* controller, const char* signal, bool moves, rlim_t pending_max = RLIM_INFINITY) {
+void compute_on_both_sides(const char* controller, const char* signal, bool moves,
+                           rlim_t pending_max = RLIM_INFINITY) {
   if (!kSignalsComeAnywhere && std::strcmp(controller, "sigio") == 0) return;
   setenv("LITE_CONTROLLER", controller, 1);
   if (signal != nullptr) setenv("LITE_SIGNAL", signal, 1);
@@ -88,26 +94,31 @@ void compute_on_both_sides(const char* controller, const char* signal, bool move
 
 }  // namespace
 
-START_TEST(rendezvous_completes_while_both_compute_with_sigio) { compute_on_both_sides("sigio", nullptr, true); }
-END_TEST
-
-START_TEST(rendezvous_completes_while_both_compute_with_a_real_time_signal) { compute_on_both_sides("sigio", "RTMIN+1", true); }
-END_TEST
-
-// No real-time signal can be queued: the kernel falls back to SIGIO, whose default is the end of the process.
-START_TEST(full_queue_of_real_time_signals_ends_nobody) { compute_on_both_sides("sigio", "RTMIN+1", true, 0); }
-END_TEST
-
-START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) { compute_on_both_sides("thread", nullptr, true); }
-END_TEST
-
-START_TEST(rendezvous_waits_for_the_wait_with_sync) { compute_on_both_sides("sync", nullptr, false); }
-END_TEST
-
-int main() {
-  return run_tests("overlap",
-                   {rendezvous_completes_while_both_compute_with_sigio, rendezvous_completes_while_both_compute_with_a_real_time_signal,
-                    full_queue_of_real_time_signals_ends_nobody, rendezvous_completes_while_both_compute_with_the_helper_thread,
-                    rendezvous_waits_for_the_wait_with_sync},
-                   90);
+START_TEST(rendezvous_completes_while_both_compute_with_sigio) {
+  compute_on_both_sides("sigio", nullptr, true);
 }
+END_TEST
+
+START_TEST(rendezvous_completes_while_both_compute_with_a_real_time_signal) {
+  compute_on_both_sides("sigio", "RTMIN+1", true);
+}
+END_TEST
+
+// No real-time signal can be queued: the kernel falls back to SIGIO, whose default is the end of
+// the process.
+START_TEST(full_queue_of_real_time_signals_ends_nobody) {
+  compute_on_both_sides("sigio", "RTMIN+1", true, 0);
+}
+END_TEST
+
+START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) {
+  compute_on_both_sides("thread", nullptr, true);
+}
+END_TEST
+
+START_TEST(rendezvous_waits_for_the_wait_with_sync) {
+  compute_on_both_sides("sync", nullptr, false);
+}
+END_TEST
+
+int main() { return run_tests("overlap", 90); }

@@ -1,5 +1,6 @@
-// Two ranks of the device in two processes on this machine, with a handler wrapped so that every entry is checked: no allocation, errno kept, which stack.
-// Used by the tests of this directory and by boot_test.
+// Two ranks of the device in two processes on this machine, with a handler wrapped so that every
+// entry is checked: no allocation, errno kept, which stack. Used by the tests of this directory and
+// by boot_test.
 #pragma once
 #include <check.h>
 #include <signal.h>
@@ -22,7 +23,8 @@
 namespace two_ranks {
 
 #ifdef __SANITIZE_THREAD__
-// ThreadSanitizer keeps a signal back until the program makes a call that it knows: a rank that computes gets none.
+// ThreadSanitizer keeps a signal back until the program makes a call that it knows: a rank that
+// computes gets none.
 constexpr bool kSignalsComeAnywhere = false;
 #else
 constexpr bool kSignalsComeAnywhere = true;
@@ -39,7 +41,8 @@ struct Shared {
 };
 
 inline Shared* make_shared() {
-  void* p = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* p =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   return p == MAP_FAILED ? nullptr : new (p) Shared();
 }
 
@@ -62,7 +65,8 @@ inline bool barrier(Shared& s, int which, int parties = 2, double seconds = 30) 
 
 using Play = std::function<int(Shared&, int rank)>;  // 0, or the line that found it wrong
 
-// Each rank plays in a process of its own, and so does who is not a rank (from 2 on). Returns, when all went well, what they have left.
+// Each rank plays in a process of its own, and so does who is not a rank (from 2 on). Returns, when
+// all went well, what they have left.
 inline Shared& run_job(const Play& play, int processes = 2) {
   Shared* s = make_shared();
   ck_assert_ptr_nonnull(s);
@@ -71,7 +75,8 @@ inline Shared& run_job(const Play& play, int processes = 2) {
     children.push_back(fork());
     if (children.back() != 0) continue;
     const int line = play(*s, i);
-    if (line != 0) std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
+    if (line != 0)
+      std::fprintf(stderr, "rank %d: wrong at line %d: %s\n", i, line, lite_last_error());
     _exit(line == 0 ? 0 : 1);
   }
   for (const pid_t child : children) {
@@ -139,7 +144,8 @@ inline bool wait_for(Done& done, double seconds = 30) {
   return done.status.error == LITE_OK;
 }
 
-inline bool send(const void* data, std::size_t bytes, int to, int tag, Done& done, unsigned flags = 0) {
+inline bool send(const void* data, std::size_t bytes, int to, int tag, Done& done,
+                 unsigned flags = 0) {
   const lite_envelope e = {1, 1 - to, tag};
   lite_request* request = nullptr;
   const int rc = lite_isend(data, bytes, to, &e, flags, &done, &request);
@@ -155,7 +161,8 @@ inline bool receive(void* data, std::size_t bytes, int from, int tag, Done& done
 }
 
 inline void fill(std::vector<std::uint8_t>& v, unsigned salt) {
-  for (std::size_t i = 0; i < v.size(); ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 31);
+  for (std::size_t i = 0; i < v.size(); ++i)
+    v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 31);
 }
 inline bool holds(const std::vector<std::uint8_t>& v, unsigned salt) {
   for (std::size_t i = 0; i < v.size(); ++i)

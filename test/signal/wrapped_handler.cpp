@@ -1,7 +1,8 @@
-// sigaction(), interposed: the library's handler is entered through a wrapper that arms the allocation trap and looks at errno and stack.
-#include <cerrno>
+// sigaction(), interposed: the library's handler is entered through a wrapper that arms the
+// allocation trap and looks at errno and stack.
 #include <dlfcn.h>
 #include <signal.h>
+#include <cerrno>
 
 #include "alloc_trap.h"
 #include "two_ranks.h"
@@ -20,7 +21,9 @@ void wrapper(int signal, siginfo_t* info, void* context) {
   const int interrupted = errno;
   char here;
   auto* alternate = static_cast<char*>(two_ranks::seen.alternate);
-  if (alternate != nullptr && &here >= alternate && &here < alternate + two_ranks::seen.alternate_bytes) ++two_ranks::seen.on_alternate;
+  if (alternate != nullptr && &here >= alternate &&
+      &here < alternate + two_ranks::seen.alternate_bytes)
+    ++two_ranks::seen.on_alternate;
   errno = kOddErrno;
   {
     alloc_trap::Armed armed;
@@ -33,10 +36,13 @@ void wrapper(int signal, siginfo_t* info, void* context) {
 
 }  // namespace
 
-extern "C" int sigaction(int signal, const struct sigaction* action, struct sigaction* before) noexcept {
+extern "C" int sigaction(int signal, const struct sigaction* action,
+                         struct sigaction* before) noexcept {
   using Real = int (*)(int, const struct sigaction*, struct sigaction*);
   static const Real real = reinterpret_cast<Real>(dlsym(RTLD_NEXT, "sigaction"));
-  const bool library = action != nullptr && (signal == SIGIO || signal == SIGURG || signal >= SIGRTMIN) && (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction != wrapper;
+  const bool library = action != nullptr &&
+                       (signal == SIGIO || signal == SIGURG || signal >= SIGRTMIN) &&
+                       (action->sa_flags & SA_SIGINFO) != 0 && action->sa_sigaction != wrapper;
   if (!library) return real(signal, action, before);
   g_inner[signal] = action->sa_sigaction;
   struct sigaction changed = *action;

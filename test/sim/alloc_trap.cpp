@@ -1,4 +1,5 @@
-// malloc and kin, with the trap in front: by name on glibc, by the sanitizer's hooks in an instrumented build.
+// malloc and kin, with the trap in front: by name on glibc, by the sanitizer's hooks in an
+// instrumented build.
 #include "alloc_trap.h"
 
 #include <stddef.h>
@@ -7,7 +8,8 @@
 #include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t), void (*)(const volatile void*));
+extern "C" int __sanitizer_install_malloc_and_free_hooks(void (*)(const volatile void*, size_t),
+                                                         void (*)(const volatile void*));
 #else
 #include <errno.h>
 #include <malloc.h>

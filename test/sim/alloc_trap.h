@@ -1,5 +1,6 @@
 // Aborts on malloc, free and their kin while a simulated or real signal handler runs.
-// Armed by the harness around the handler; the harness' and the fake network's own work inside is let through.
+// Armed by the harness around the handler; the harness' and the fake network's own work inside is
+// let through.
 #pragma once
 
 namespace alloc_trap {

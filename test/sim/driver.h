@@ -1,5 +1,6 @@
-// What the two simulations share: command line and main loop, the report of a failure with the line that repeats it, the content of messages, signals off and on.
-// Used by engine_sim.cpp and device_sim.cpp.
+// What the simulations share: command line and main loop, the report of a failure with the line
+// that repeats it, the content of messages, signals off and on. Used by engine_sim.cpp,
+// device_sim.cpp and probe_sim.cpp.
 #pragma once
 #include <chrono>
 #include <cstdarg>
@@ -10,8 +11,8 @@
 #include <string>
 
 #include "alloc_trap.h"
-#include "mplite/engine.h"
-#include "mplite/handshake.h"
+#include "mplite/engine/engine.h"
+#include "mplite/net/handshake.h"
 #include "quiet_stderr.h"
 
 namespace sim {
@@ -30,21 +31,22 @@ inline unsigned long long g_seed = 0;
   va_start(arguments, format);
   std::vfprintf(stderr, format, arguments);
   va_end(arguments);
-  std::fprintf(stderr, "\nrepeat with: %s --seed %llu --profile %s --runs 1\n", g_program, g_seed, g_profile_name);
+  std::fprintf(stderr, "\nrepeat with: %s --seed %llu --profile %s --runs 1\n", g_program, g_seed,
+               g_profile_name);
   std::fflush(nullptr);
   std::abort();
 }
 
-// As the controller does: off for one who only waits, so that a connection may be set aside; on again before he computes, when nothing has announced what came until then.
+// As the controller does: off for one who only waits, so that a connection may be set aside; on
+// again before he computes, when nothing has announced what came until then.
 template <typename Rank, typename Progress>
 void switch_signals(Rank& r, Progress progress) {
   mplite::Hold gate(r.engine->gate());
   r.armed = !r.armed;
   r.engine->set_signals(r.armed);
   if (!r.armed) return;
-  r.engine->set_exhaustive(true);
+  mplite::ProgressScope scope(*r.engine, mplite::ProgressMode::all_sockets());
   progress();
-  r.engine->set_exhaustive(false);
 }
 
 // What every byte of a message is: from who and what it is, and where the byte stands.
@@ -56,13 +58,17 @@ inline std::uint8_t pattern(std::uint64_t key, std::uint64_t offset) {
   return static_cast<std::uint8_t>(x >> ((offset & 7) * 8));
 }
 inline std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
-  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 + static_cast<std::uint64_t>(to)) * 0x100000001b3u +
+  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 +
+          static_cast<std::uint64_t>(to)) *
+             0x100000001b3u +
          number * 0xd6e8feb86659fd93u;
 }
 
-// The whole of main: each profile once per seed, from --seed on, for --runs seeds or --seconds. `run` fails by fail().
+// The whole of main: each profile once per seed, from --seed on, for --runs seeds or --seconds.
+// `run` fails by fail().
 template <std::size_t kProfiles>
-int drive(int argc, char** argv, const char* program, const char* const (&profiles)[kProfiles], void (*run)(std::uint64_t seed, std::size_t profile)) {
+int drive(int argc, char** argv, const char* program, const char* const (&profiles)[kProfiles],
+          void (*run)(std::uint64_t seed, std::size_t profile)) {
   std::uint64_t seed = 1, runs = 0;
   double seconds = 12;
   std::size_t only = kProfiles;
@@ -74,9 +80,12 @@ int drive(int argc, char** argv, const char* program, const char* const (&profil
       g_verbose = true;
       continue;
     }
-    if (option == "--seed") seed = std::strtoull(value, nullptr, 0);
-    else if (option == "--runs") runs = std::strtoull(value, nullptr, 0), bounded = true;
-    else if (option == "--seconds") seconds = std::strtod(value, nullptr);
+    if (option == "--seed")
+      seed = std::strtoull(value, nullptr, 0);
+    else if (option == "--runs")
+      runs = std::strtoull(value, nullptr, 0), bounded = true;
+    else if (option == "--seconds")
+      seconds = std::strtod(value, nullptr);
     else if (option == "--profile") {
       for (std::size_t p = 0; p < kProfiles; ++p)
         if (std::strcmp(profiles[p], value) == 0) only = p;
@@ -85,7 +94,9 @@ int drive(int argc, char** argv, const char* program, const char* const (&profil
         return 2;
       }
     } else {
-      std::fprintf(stderr, "usage: %s [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]\n", program);
+      std::fprintf(stderr,
+                   "usage: %s [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]\n",
+                   program);
       return 2;
     }
     ++i;
@@ -107,7 +118,9 @@ int drive(int argc, char** argv, const char* program, const char* const (&profil
     }
     ++seeds;
     if (bounded && seeds >= runs) break;
-    if (!bounded && std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) break;
+    if (!bounded &&
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds)
+      break;
   }
   std::printf("100%%: Checks: %llu, Failures: 0, Errors: 0\n", cases);
   return 0;

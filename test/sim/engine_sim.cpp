@@ -1,6 +1,7 @@
-// Many simulated ranks, each an Engine and its channel, under random traffic and random trouble, from one seed.
-// Checks: order and content of everything, nothing lost or doubled, all drains, a lost peer completes everything on it, no allocation in the
-// handler. Runs: engine_sim [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]; a failure prints the line that repeats it.
+// Many simulated ranks, each an Engine and its channel, under random traffic and random trouble,
+// from one seed. Checks: order and content of everything, nothing lost or doubled, all drains, a
+// lost peer completes everything on it, no allocation in the handler. Runs: engine_sim [--seed S]
+// [--runs N] [--seconds T] [--profile NAME] [--verbose]; a failure prints the line that repeats it.
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,11 +15,12 @@
 #include <vector>
 
 #include "alloc_trap.h"
-#include "ch_lite/channel.h"
-#include "ch_lite/channel_state.h"
+#include "ch_lite/channel/channel.h"
+#include "ch_lite/channel/channel_state.h"
+#include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
-#include "mplite/engine.h"
+#include "mplite/engine/engine.h"
 #include "random.h"
 
 namespace {
@@ -35,7 +37,8 @@ using sim::pattern;
 using sim::Random;
 
 enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kStrangers, kMute };
-const char* const kProfileNames[] = {"clean", "handler-only", "reset", "kill", "connect", "corrupt", "strangers", "mute"};
+const char* const kProfileNames[] = {"clean",   "handler-only", "reset",     "kill",
+                                     "connect", "corrupt",      "strangers", "mute"};
 
 Profile g_profile = Profile::kClean;
 
@@ -53,7 +56,8 @@ struct Talk {
   std::uint64_t sequence;
   std::uint64_t a, b;
 };
-constexpr std::uint64_t kInlinePacket = 150;  // what the handler sends stays below SendOp::kInlineBytes
+constexpr std::uint64_t kInlinePacket =
+    150;  // what the handler sends stays below SendOp::kInlineBytes
 
 struct Sim;
 struct Rank;
@@ -78,9 +82,10 @@ struct Op {
 
 struct Pair {  // what this rank knows of one other
   std::uint64_t control_sent = 0, control_got = 0;
-  std::vector<std::uint64_t> channel_lengths;    // sent to it
-  std::vector<std::uint64_t> transfer_lengths;   // offered to it, by token
-  std::uint64_t transfers_ended = 0;             // offered to it: its receives that completed or were cancelled (counted there)
+  std::vector<std::uint64_t> channel_lengths;   // sent to it
+  std::vector<std::uint64_t> transfer_lengths;  // offered to it, by token
+  std::uint64_t transfers_ended =
+      0;  // offered to it: its receives that completed or were cancelled (counted there)
   std::uint64_t channel_announced = 0, channel_posted = 0, channel_got = 0;
   std::uint64_t transfers_announced = 0, transfers_got = 0;
   int lost = 0;
@@ -91,9 +96,9 @@ struct Rank {
   int id = -1;
   bool alive = true;
   bool in_handler = false;
-  bool armed = false;       // its handler may run at any boundary
+  bool armed = false;  // its handler may run at any boundary
   bool self_signal = false;
-  bool blocked = false;     // inside a call that waits
+  bool blocked = false;  // inside a call that waits
   std::unique_ptr<PeerAddress[]> peers;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ChannelState> channel;
@@ -111,8 +116,8 @@ struct Sim {
   void act(Rank& r, bool may_block);
   void progress(Rank& r);
   void on_control(Rank& r, int from, const std::uint8_t* bytes, int length);
-  void run_handler(Rank& r);
-  void run_in_handler(Rank& r);
+  void run_handler(Rank& r, int signo = sim::kMainSignal);
+  void run_in_handler(Rank& r, bool for_callers = false);
   void step_ordinary(Rank& r);
   void test_ops(Rank& r);
   void finish_op(Op& op, std::int64_t result);
@@ -189,17 +194,24 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   faults = choose_faults(random, g_profile);
   const int size = static_cast<int>(random.between(2, g_profile == Profile::kCorrupt ? 3 : 5));
   world = std::make_unique<FakeWorld>(random.next(), size, faults);
-  loss_allowed = g_profile == Profile::kReset || g_profile == Profile::kKill || g_profile == Profile::kConnect || g_profile == Profile::kCorrupt ||
-                 g_profile == Profile::kMute || (g_profile == Profile::kStrangers && faults.no_descriptor > 0);
+  loss_allowed = g_profile == Profile::kReset || g_profile == Profile::kKill ||
+                 g_profile == Profile::kConnect || g_profile == Profile::kCorrupt ||
+                 g_profile == Profile::kMute ||
+                 (g_profile == Profile::kStrangers && faults.no_descriptor > 0);
   check_content = g_profile != Profile::kCorrupt;
   length_max = std::min<std::uint64_t>(faults.pipe_max * 20, 400'000);
   if (faults.short_io > 300) length_max = std::min<std::uint64_t>(length_max, 20'000);
   control_max = std::min<std::uint64_t>(length_max, MPID_CONTROL_BYTES_MAX - sizeof(Talk));
   actions = random.between(50, 1500);
-  world->misuse = [](const char* what) { fail("the engine calls %s with a descriptor that is closed or not its own", what); };
+  world->misuse = [](const char* what) {
+    fail("the engine calls %s with a descriptor that is closed or not its own", what);
+  };
   world->boundary = [this](int host) {
     Rank& r = ranks[static_cast<std::size_t>(host)];
-    if (!r.alive || !r.armed || r.in_handler || r.engine == nullptr) return;
+    if (!r.alive || r.in_handler || r.engine == nullptr) return;
+    if (world->signal_pending(host, sim::kCallerSignal) && random.chance(300))
+      return run_handler(r, sim::kCallerSignal);
+    if (!r.armed) return;
     if (world->signal_pending(host) ? random.chance(300) : random.chance(4)) run_handler(r);
   };
   world->asleep = [this](int host) {
@@ -241,7 +253,8 @@ void Sim::boot(Rank& r) {
     o.split_min = 100;
     o.split_end = random.between(100, 20'000);
   }
-  if (random.chance(512)) o.aside_after = static_cast<int>(random.between(1, 4));
+  if (random.chance(512)) o.detach_after = static_cast<int>(random.between(1, 4));
+  o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;
@@ -252,7 +265,13 @@ void Sim::boot(Rank& r) {
   r.channel->wait_policy = {0, 1'000, 50'000};
   bind(r);
   r.pairs.resize(ranks.size());
-  MPID_ChannelSetProgress([](void* arg) { auto* rank = static_cast<Rank*>(arg); alloc_trap::Pardon pardon; rank->sim->progress(*rank); }, &r);
+  MPID_ChannelSetProgress(
+      [](void* arg) {
+        auto* rank = static_cast<Rank*>(arg);
+        alloc_trap::Pardon pardon;
+        rank->sim->progress(*rank);
+      },
+      &r);
   MPID_ChannelSetLost(on_lost, &r);
   r.engine->gate().set_drain(
       [](void* arg) {
@@ -261,30 +280,30 @@ void Sim::boot(Rank& r) {
           rank->sim->run_in_handler(*rank);
           return;
         }
-        rank->engine->set_exhaustive(true);
+        mplite::ProgressScope scope(*rank->engine, mplite::ProgressMode::all_sockets());
         rank->sim->progress(*rank);
-        rank->engine->set_exhaustive(false);
       },
       &r);
-  r.engine->set_signal_driven(1, 29);
+  r.engine->set_signal_driven(1, sim::kMainSignal);
+  if (random.chance(600)) r.engine->hear_callers(sim::kCallerSignal);
   MPID_ChannelSetOutstanding(random.chance(800));
   r.armed = random.chance(700) || g_profile == Profile::kHandlerOnly;
   if (!r.armed) r.engine->set_signals(false);
 }
 
-// ---- the handler, as controller.cpp runs it ----
+// ---- the handler, as sigio_driver.cpp runs it ----
 
-void Sim::run_handler(Rank& r) {
+void Sim::run_handler(Rank& r, int signo) {
   ChannelState* before = mplite::channel_bound();
   bind(r);
-  world->take_signal(r.id);
-  r.self_signal = false;
+  world->take_signal(r.id, signo);
+  if (signo == sim::kMainSignal) r.self_signal = false;
   r.in_handler = true;
   ++r.handler_runs;
   {
     alloc_trap::Armed armed;
     if (r.engine->gate().try_enter()) {
-      run_in_handler(r);
+      run_in_handler(r, signo == sim::kCallerSignal);
       r.engine->gate().leave();
     } else {
       ++r.turned_away;
@@ -294,18 +313,19 @@ void Sim::run_handler(Rank& r) {
   mplite::channel_bind(before);
 }
 
-void Sim::run_in_handler(Rank& r) {
-  r.engine->set_async(true);
-  r.engine->begin_budget();
-  progress(r);
-  r.engine->end_budget();
-  r.engine->set_async(false);
+void Sim::run_in_handler(Rank& r, bool for_callers) {
+  {
+    const mplite::ProgressMode mode = r.engine->handler_mode();
+    mplite::ProgressScope scope(*r.engine, for_callers ? mode.for_callers() : mode);
+    progress(r);
+  }
   if (r.engine->more_to_do()) r.self_signal = true;
 }
 
 void Sim::progress(Rank& r) {
   alloc_trap::Pardon pardon;
-  // Held from taking a packet until it has been acted upon: otherwise a handler that was turned away would act on the next one first.
+  // Held from taking a packet until it has been acted upon: otherwise a handler that was turned
+  // away would act on the next one first.
   mplite::Hold gate(r.engine->gate());
   static std::uint8_t packet[MPID_CONTROL_BYTES_MAX];
   for (;;) {
@@ -328,42 +348,57 @@ void Sim::progress(Rank& r) {
     }
     const auto* bytes = static_cast<const std::uint8_t*>(at);
     std::vector<std::uint8_t> copy(bytes, bytes + std::min<int>(length, sizeof packet));
-    if (more == 0 && lib(r, [] { return MPID_ControlMsgMore(); }) != 0) fail("rank %d: a control packet behind one that came alone", r.id);
+    if (more == 0 && lib(r, [] { return MPID_ControlMsgMore(); }) != 0)
+      fail("rank %d: a control packet behind one that came alone", r.id);
     on_control(r, from, copy.data(), length);
   }
 }
 
 void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
-  if (from < 0 || from >= static_cast<int>(ranks.size()) || from == r.id) fail("rank %d: control packet from rank %d", r.id, from);
+  if (from < 0 || from >= static_cast<int>(ranks.size()) || from == r.id)
+    fail("rank %d: control packet from rank %d", r.id, from);
   Pair& p = r.pairs[static_cast<std::size_t>(from)];
   if (p.lost != 0) fail("rank %d: control packet from rank %d, which is lost", r.id, from);
   Talk talk;
   if (!check_content) {
     if (length < static_cast<int>(sizeof talk)) return;
     std::memcpy(&talk, bytes, sizeof talk);
-    const Pair& theirs = ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)];
+    const Pair& theirs =
+        ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)];
     if (talk.say == Say::kEnvelope && talk.a >= theirs.channel_lengths.size()) return;
     if (talk.say == Say::kCts && talk.a >= p.transfer_lengths.size()) return;
     if (talk.say == Say::kRts && talk.b > 4 * length_max) return;
     ++p.control_got;
   } else {
-    if (length < static_cast<int>(sizeof talk)) fail("rank %d: control packet of %d bytes from rank %d", r.id, length, from);
+    if (length < static_cast<int>(sizeof talk))
+      fail("rank %d: control packet of %d bytes from rank %d", r.id, length, from);
     std::memcpy(&talk, bytes, sizeof talk);
-    if (talk.sequence != p.control_got) fail("rank %d: control packet %llu from rank %d where %llu is due", r.id, static_cast<unsigned long long>(talk.sequence), from, static_cast<unsigned long long>(p.control_got));
-    if (static_cast<int>(talk.length) != length) fail("rank %d: control packet of %d bytes from rank %d, sent with %u", r.id, length, from, talk.length);
+    if (talk.sequence != p.control_got)
+      fail("rank %d: control packet %llu from rank %d where %llu is due", r.id,
+           static_cast<unsigned long long>(talk.sequence), from,
+           static_cast<unsigned long long>(p.control_got));
+    if (static_cast<int>(talk.length) != length)
+      fail("rank %d: control packet of %d bytes from rank %d, sent with %u", r.id, length, from,
+           talk.length);
     const std::uint64_t key = key_of(kControlKind, from, r.id, talk.sequence);
     for (int i = static_cast<int>(sizeof talk); i < length; ++i)
-      if (bytes[i] != pattern(key, static_cast<std::uint64_t>(i))) fail("rank %d: byte %d of control packet %llu from rank %d is wrong", r.id, i, static_cast<unsigned long long>(talk.sequence), from);
+      if (bytes[i] != pattern(key, static_cast<std::uint64_t>(i)))
+        fail("rank %d: byte %d of control packet %llu from rank %d is wrong", r.id, i,
+             static_cast<unsigned long long>(talk.sequence), from);
     ++p.control_got;
   }
   switch (talk.say) {
     case Say::kPlain:
-      // An answer of any length, also from the handler, where it cannot go to the heap. `a` tells an answer, so that it ends.
-      if (talk.a == 0 && !winding_down && random.chance(100)) say(r, from, Say::kPlain, 1, 0, random.length(control_max));
+      // An answer of any length, also from the handler, where it cannot go to the heap. `a` tells
+      // an answer, so that it ends.
+      if (talk.a == 0 && !winding_down && random.chance(100))
+        say(r, from, Say::kPlain, 1, 0, random.length(control_max));
       break;
     case Say::kEnvelope:
       ++p.channel_announced;
-      if (p.channel_posted < p.channel_announced && (random.chance(700) || g_profile == Profile::kHandlerOnly)) post_channel(r, from);
+      if (p.channel_posted < p.channel_announced &&
+          (random.chance(700) || g_profile == Profile::kHandlerOnly))
+        post_channel(r, from);
       break;
     case Say::kRts: {
       ++p.transfers_announced;
@@ -376,7 +411,9 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
       op->room = random.chance(800) ? talk.b : random.below(talk.b * 2 + 1);
       op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
       op->buffer.assign(op->room + 16, kUntouched);
-      const int rc = lib(r, [&] { return MPID_CreateRecvTransfer(op->buffer.data(), op->room, from, &op->transfer); });
+      const int rc = lib(r, [&] {
+        return MPID_CreateRecvTransfer(op->buffer.data(), op->room, from, &op->transfer);
+      });
       if (rc < 0) {
         check_call(r, from, rc, "MPID_CreateRecvTransfer");
         break;
@@ -390,9 +427,7 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
       say(r, from, Say::kCts, talk.a, id, kInlinePacket - sizeof(Talk));
       break;
     }
-    case Say::kCts:
-      send_transfer(r, from, talk.a, talk.b);
-      break;
+    case Say::kCts: send_transfer(r, from, talk.a, talk.b); break;
     default:
       if (check_content) fail("rank %d: unknown packet", r.id);
   }
@@ -400,10 +435,13 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
 
 void Sim::check_call(Rank& r, int peer, std::int64_t rc, const char* call) {
   if (rc >= 0) return;
-  if (rc == -ENOBUFS && r.in_handler) fail("rank %d: %s gives ENOBUFS in the handler after headroom", r.id, call);
-  if (!loss_allowed) fail("rank %d: %s towards rank %d gives %s", r.id, call, peer, strerror(static_cast<int>(-rc)));
+  if (rc == -ENOBUFS && r.in_handler)
+    fail("rank %d: %s gives ENOBUFS in the handler after headroom", r.id, call);
+  if (!loss_allowed)
+    fail("rank %d: %s towards rank %d gives %s", r.id, call, peer, strerror(static_cast<int>(-rc)));
   if (!lib(r, [&] { return MPID_ChannelPeerError(peer); }) && rc != -ENOBUFS)
-    fail("rank %d: %s towards rank %d gives %s, but the peer is not lost", r.id, call, peer, strerror(static_cast<int>(-rc)));
+    fail("rank %d: %s towards rank %d gives %s, but the peer is not lost", r.id, call, peer,
+         strerror(static_cast<int>(-rc)));
 }
 
 int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::uint64_t filler) {
@@ -420,9 +458,13 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
   const int rc = lib(r, [&] {
     mplite::Hold gate(r.engine->gate());  // as MPID_SendControlInPlace wants it
     const int rest = in_place ? static_cast<int>(packet.size() - MPID_CONTROL_HEAD - head) : 0;
-    return in_place ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(head), packet.data() + MPID_CONTROL_HEAD + head, rest, to)
-           : split  ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head, static_cast<int>(packet.size() - head), to)
-                 : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), to);
+    return in_place
+               ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(head),
+                                         packet.data() + MPID_CONTROL_HEAD + head, rest, to)
+           : split
+               ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head,
+                                      static_cast<int>(packet.size() - head), to)
+               : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), to);
   });
   check_call(r, to, rc, "MPID_SendControl");
   return rc;
@@ -436,32 +478,49 @@ void Sim::finish_op(Op& op, std::int64_t result) {
   Pair& p = r.pairs[static_cast<std::size_t>(op.peer)];
   if (result < 0) {
     // ECANCELED: the engine went away under it
-    if (!(loss_allowed || !r.alive)) fail("rank %d: an operation with rank %d fails: %s", r.id, op.peer, strerror(static_cast<int>(-result)));
-    if (r.alive && MPID_ChannelPeerError(op.peer) == 0) fail("rank %d: an operation with rank %d fails (%s), but the peer is not lost", r.id, op.peer, strerror(static_cast<int>(-result)));
+    if (!(loss_allowed || !r.alive))
+      fail("rank %d: an operation with rank %d fails: %s", r.id, op.peer,
+           strerror(static_cast<int>(-result)));
+    if (r.alive && MPID_ChannelPeerError(op.peer) == 0)
+      fail("rank %d: an operation with rank %d fails (%s), but the peer is not lost", r.id, op.peer,
+           strerror(static_cast<int>(-result)));
     std::vector<std::uint8_t>().swap(op.buffer);
     return;
   }
   if (op.receive) {
     const Rank& sender = ranks[static_cast<std::size_t>(op.peer)];
     const Pair& theirs = sender.pairs[static_cast<std::size_t>(r.id)];
-    const auto& lengths = op.kind == kChannelKind ? theirs.channel_lengths : theirs.transfer_lengths;
+    const auto& lengths =
+        op.kind == kChannelKind ? theirs.channel_lengths : theirs.transfer_lengths;
     if (op.kind == kChannelKind)
       ++p.channel_got;
     else
       ++p.transfers_got;
     if (check_content) {
-      if (op.number >= lengths.size()) fail("rank %d: message %llu from rank %d was never sent", r.id, static_cast<unsigned long long>(op.number), op.peer);
+      if (op.number >= lengths.size())
+        fail("rank %d: message %llu from rank %d was never sent", r.id,
+             static_cast<unsigned long long>(op.number), op.peer);
       const std::uint64_t length = lengths[op.number];
       if (static_cast<std::uint64_t>(result) != length)
-        fail("rank %d: message of kind %d number %llu from rank %d has %lld bytes, sent with %llu", r.id, op.kind, static_cast<unsigned long long>(op.number), op.peer, static_cast<long long>(result), static_cast<unsigned long long>(length));
+        fail("rank %d: message of kind %d number %llu from rank %d has %lld bytes, sent with %llu",
+             r.id, op.kind, static_cast<unsigned long long>(op.number), op.peer,
+             static_cast<long long>(result), static_cast<unsigned long long>(length));
       const std::uint64_t key = key_of(op.kind, op.peer, r.id, op.number);
       for (std::uint64_t i = 0; i < op.buffer.size(); ++i) {
         const std::uint8_t wanted = i < std::min(length, op.room) ? pattern(key, i) : kUntouched;
-        if (op.buffer[i] != wanted) fail("rank %d: byte %llu of message kind %d number %llu from rank %d (length %llu, room %llu) is wrong", r.id, static_cast<unsigned long long>(i), op.kind, static_cast<unsigned long long>(op.number), op.peer, static_cast<unsigned long long>(length), static_cast<unsigned long long>(op.room));
+        if (op.buffer[i] != wanted)
+          fail(
+              "rank %d: byte %llu of message kind %d number %llu from rank %d (length %llu, room "
+              "%llu) is wrong",
+              r.id, static_cast<unsigned long long>(i), op.kind,
+              static_cast<unsigned long long>(op.number), op.peer,
+              static_cast<unsigned long long>(length), static_cast<unsigned long long>(op.room));
       }
     }
   } else {
-    if (!op.buffer.empty()) std::memset(op.buffer.data(), 0xdd, op.buffer.size());  // a late read by the engine shows as wrong content
+    if (!op.buffer.empty())
+      std::memset(op.buffer.data(), 0xdd,
+                  op.buffer.size());  // a late read by the engine shows as wrong content
   }
   std::vector<std::uint8_t>().swap(op.buffer);
 }
@@ -483,7 +542,8 @@ void Sim::on_lost(void* arg, int peer, int error) {
   if (error <= 0) fail("rank %d loses rank %d with errno %d", r->id, peer, error);
   p.lost = error;
   for (const auto& op : r->ops)
-    if (op->peer == peer && op->registered && !op->done && !op->cancelled) fail("rank %d: rank %d is lost and an operation on it did not complete", r->id, peer);
+    if (op->peer == peer && op->registered && !op->done && !op->cancelled)
+      fail("rank %d: rank %d is lost and an operation on it did not complete", r->id, peer);
 }
 
 void Sim::send_channel(Rank& r, int to, bool may_block) {
@@ -539,7 +599,8 @@ void Sim::post_channel(Rank& r, int from) {
   op->receive = true;
   op->kind = kChannelKind;
   op->number = p.channel_posted;
-  const std::uint64_t known = op->number < theirs.channel_lengths.size() ? theirs.channel_lengths[op->number] : length_max;
+  const std::uint64_t known =
+      op->number < theirs.channel_lengths.size() ? theirs.channel_lengths[op->number] : length_max;
   op->room = random.chance(800) ? known : random.below(known * 2 + 1);
   op->buffer.assign(op->room + 16, kUntouched);
   op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
@@ -547,7 +608,8 @@ void Sim::post_channel(Rank& r, int from) {
   ++p.channel_posted;
   Op* kept = op.get();
   r.ops.push_back(std::move(op));
-  const int rc = lib(r, [&] { return MPID_IRecvFromChannel(kept->buffer.data(), kept->room, from, &kept->id); });
+  const int rc = lib(
+      r, [&] { return MPID_IRecvFromChannel(kept->buffer.data(), kept->room, from, &kept->id); });
   check_call(r, from, rc, "MPID_IRecvFromChannel");
   if (rc < 0) {
     kept->done = true;
@@ -568,7 +630,9 @@ void Sim::start_transfer_receive(Op& op) {
   Rank& r = *op.rank;
   op.started = true;
   // Here and nowhere before is the buffer known: a piece that came early must wait.
-  const int rc = lib(r, [&] { return MPID_StartNBRecvTransfer(op.buffer.data(), op.room, op.peer, op.transfer, &op.id); });
+  const int rc = lib(r, [&] {
+    return MPID_StartNBRecvTransfer(op.buffer.data(), op.room, op.peer, op.transfer, &op.id);
+  });
   check_call(r, op.peer, rc, "MPID_StartNBRecvTransfer");
   if (rc < 0)
     op.done = true;
@@ -578,7 +642,8 @@ void Sim::start_transfer_receive(Op& op) {
 
 void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id) {
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
-  if (token >= p.transfer_lengths.size()) fail("rank %d: CTS for a transfer that was never offered", r.id);
+  if (token >= p.transfer_lengths.size())
+    fail("rank %d: CTS for a transfer that was never offered", r.id);
   auto op = std::make_unique<Op>();
   op->rank = &r;
   op->peer = to;
@@ -589,7 +654,9 @@ void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id
   op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
   Op* kept = op.get();
   r.ops.push_back(std::move(op));
-  const int rc = lib(r, [&] { return MPID_StartNBSendTransfer(kept->buffer.data(), kept->buffer.size(), to, id, &kept->id); });
+  const int rc = lib(r, [&] {
+    return MPID_StartNBSendTransfer(kept->buffer.data(), kept->buffer.size(), to, id, &kept->id);
+  });
   check_call(r, to, rc, "MPID_StartNBSendTransfer");
   if (rc < 0)
     kept->done = true;
@@ -602,15 +669,19 @@ void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id
 void Sim::cancel_some(Rank& r) {
   for (std::size_t i = 0; i < r.ops.size(); ++i) {
     Op* op = r.ops[i].get();  // the list may grow under us: a call lets a handler's work in
-    if (op->kind != kTransferKind || !op->receive || op->done || op->cancelled || op->transfer == 0 || !random.chance(200)) continue;
+    if (op->kind != kTransferKind || !op->receive || op->done || op->cancelled ||
+        op->transfer == 0 || !random.chance(200))
+      continue;
     MPID_CancelRecvTransfer(op->transfer, op->id);
     op->cancelled = true;
     ++r.pairs[static_cast<std::size_t>(op->peer)].transfers_got;
     std::vector<std::uint8_t>().swap(op->buffer);  // late data would land in freed memory
     // Stale ids are harmless.
-    if (MPID_TestNBRecvTransfer(op->transfer) != -EINVAL) fail("rank %d: the id of a cancelled transfer is still known", r.id);
+    if (MPID_TestNBRecvTransfer(op->transfer) != -EINVAL)
+      fail("rank %d: the id of a cancelled transfer is still known", r.id);
     MPID_ChannelId again = 0;
-    if (MPID_StartNBRecvTransfer(nullptr, 0, op->peer, op->transfer, &again) != -EINVAL) fail("rank %d: a cancelled transfer can be started", r.id);
+    if (MPID_StartNBRecvTransfer(nullptr, 0, op->peer, op->transfer, &again) != -EINVAL)
+      fail("rank %d: a cancelled transfer can be started", r.id);
     return;
   }
 }
@@ -625,20 +696,26 @@ void Sim::test_ops(Rank& r) {
     }
     if (op.by_callback || op.id == 0) continue;
     if (!winding_down && random.chance(500)) continue;
-    const int rc = !op.receive ? MPID_TSendChannel(op.id) : op.kind == kChannelKind ? MPID_RecvStatus(op.id) : MPID_TestNBRecvTransfer(op.id);
+    const int rc = !op.receive               ? MPID_TSendChannel(op.id)
+                   : op.kind == kChannelKind ? MPID_RecvStatus(op.id)
+                                             : MPID_TestNBRecvTransfer(op.id);
     if (rc == 0) continue;
     if (rc < 0) {
       finish_op(op, rc);
       continue;
     }
     std::int64_t result = 0;
-    if (op.receive) result = op.kind == kChannelKind ? MPID_WRecvFromChannel(op.id) : MPID_EndNBRecvTransfer(op.transfer, op.id);
+    if (op.receive)
+      result = op.kind == kChannelKind ? MPID_WRecvFromChannel(op.id)
+                                       : MPID_EndNBRecvTransfer(op.transfer, op.id);
     finish_op(op, result);
     const int stale = op.receive ? MPID_RecvStatus(op.id) : MPID_TSendChannel(op.id);
-    if (stale != -EINVAL) fail("rank %d: the id of an ended operation is still known (%d)", r.id, stale);
+    if (stale != -EINVAL)
+      fail("rank %d: the id of an ended operation is still known (%d)", r.id, stale);
   }
   // Finished ones go, now and then, so that callbacks' pointers stay while they may be used.
-  if (r.ops.size() > 64) std::erase_if(r.ops, [](const std::unique_ptr<Op>& op) { return op->done || op->cancelled; });
+  if (r.ops.size() > 64)
+    std::erase_if(r.ops, [](const std::unique_ptr<Op>& op) { return op->done || op->cancelled; });
 }
 
 void Sim::step_ordinary(Rank& r) {
@@ -648,14 +725,17 @@ void Sim::step_ordinary(Rank& r) {
   progress(r);
   for (std::size_t i = 0; i < ranks.size(); ++i) {
     Pair& p = r.pairs[i];
-    while (p.lost == 0 && p.channel_posted < p.channel_announced && (winding_down || random.chance(500))) post_channel(r, static_cast<int>(i));
+    while (p.lost == 0 && p.channel_posted < p.channel_announced &&
+           (winding_down || random.chance(500)))
+      post_channel(r, static_cast<int>(i));
   }
   test_ops(r);
 }
 
 void Sim::act(Rank& r, bool may_block) {
   bind(r);
-  if (g_profile != Profile::kHandlerOnly && random.chance(20)) sim::switch_signals(r, [&] { progress(r); });
+  if (g_profile != Profile::kHandlerOnly && random.chance(20))
+    sim::switch_signals(r, [&] { progress(r); });
   int to = static_cast<int>(random.below(ranks.size()));
   if (to == r.id) to = (to + 1) % static_cast<int>(ranks.size());
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
@@ -672,15 +752,14 @@ void Sim::act(Rank& r, bool may_block) {
     case 5:
       if (p.lost == 0) {
         p.transfer_lengths.push_back(random.length(length_max));
-        say(r, to, Say::kRts, p.transfer_lengths.size() - 1, p.transfer_lengths.back(), random.below(100));
+        say(r, to, Say::kRts, p.transfer_lengths.size() - 1, p.transfer_lengths.back(),
+            random.below(100));
       }
       break;
     case 6:
       if (g_profile != Profile::kHandlerOnly) cancel_some(r);
       break;
-    case 7:
-      MPID_ChannelPrefer(to);
-      break;
+    case 7: MPID_ChannelPrefer(to); break;
     case 8:  // receives ahead of their envelopes
       if (p.lost == 0 && p.channel_posted < p.channel_announced + 3) post_channel(r, to);
       break;
@@ -692,19 +771,22 @@ void Sim::act(Rank& r, bool may_block) {
       if (p.lost == 0) {
         mplite::Hold gate(r.engine->gate());
         MPID_ChannelHold(to);
-        for (std::uint64_t n = random.below(12); n > 0 && p.lost == 0; --n) say(r, to, Say::kPlain, 0, 0, random.below(std::min<std::uint64_t>(control_max, 400)));
+        for (std::uint64_t n = random.below(12); n > 0 && p.lost == 0; --n)
+          say(r, to, Say::kPlain, 0, 0, random.below(std::min<std::uint64_t>(control_max, 400)));
         MPID_ChannelRelease(to);
       }
       break;
-    default:
-      step_ordinary(r);
+    default: step_ordinary(r);
   }
   if (p.lost != 0 && random.chance(50)) {  // a lost peer stays lost and says so
     Talk talk = {Say::kPlain, sizeof(Talk), 0, 0, 0};
-    if (MPID_SendControl(&talk, sizeof talk, to) >= 0) fail("rank %d: a lost peer takes a packet", r.id);
+    if (MPID_SendControl(&talk, sizeof talk, to) >= 0)
+      fail("rank %d: a lost peer takes a packet", r.id);
     MPID_ChannelId id = 0;
-    if (MPID_IRecvFromChannel(&talk, sizeof talk, to, &id) >= 0) fail("rank %d: a receive from a lost peer can be posted", r.id);
-    if (MPID_SendChannel(&talk, sizeof talk, to) >= 0) fail("rank %d: a lost peer takes a channel message", r.id);
+    if (MPID_IRecvFromChannel(&talk, sizeof talk, to, &id) >= 0)
+      fail("rank %d: a receive from a lost peer can be posted", r.id);
+    if (MPID_SendChannel(&talk, sizeof talk, to) >= 0)
+      fail("rank %d: a lost peer takes a channel message", r.id);
   }
 }
 
@@ -714,8 +796,10 @@ void Sim::stranger() {
   for (auto& b : bytes) b = static_cast<std::uint8_t>(random.next());
   if (random.chance(500) && !strangers.empty()) {
     const int fd = strangers[random.below(strangers.size())];
-    if (random.chance(300)) world->stranger_close(fd);
-    else world->stranger_write(fd, bytes, random.below(100));
+    if (random.chance(300))
+      world->stranger_close(fd);
+    else
+      world->stranger_write(fd, bytes, random.below(100));
     return;
   }
   const int fd = world->stranger_connect(host);
@@ -756,13 +840,16 @@ void Sim::trouble() {
       if (random.chance(200)) stranger();
       break;
     case Profile::kMute:
-      if (random.chance(3)) world->mute(static_cast<int>(random.below(ranks.size())), static_cast<int>(random.below(ranks.size())));
+      if (random.chance(3))
+        world->mute(static_cast<int>(random.below(ranks.size())),
+                    static_cast<int>(random.below(ranks.size())));
       break;
     case Profile::kReset:
-      if (random.chance(3)) world->cut(static_cast<int>(random.below(ranks.size())), static_cast<int>(random.below(ranks.size())));
+      if (random.chance(3))
+        world->cut(static_cast<int>(random.below(ranks.size())),
+                   static_cast<int>(random.below(ranks.size())));
       break;
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -777,10 +864,17 @@ bool Sim::quiet(std::string* why) {
       const Pair& mine = r.pairs[static_cast<std::size_t>(other.id)];
       const Pair& theirs = other.pairs[static_cast<std::size_t>(r.id)];
       const bool whole = mine.lost == 0 && theirs.lost == 0 && other.alive && check_content;
-      if (whole && (mine.control_got != theirs.control_sent || mine.channel_got != theirs.channel_lengths.size() || mine.transfers_got != theirs.transfer_lengths.size())) {
-        std::snprintf(text, sizeof text, "rank %d has from rank %d %llu of %llu control packets, %llu of %zu channel messages, %llu of %zu transfers", r.id, other.id,
-                      static_cast<unsigned long long>(mine.control_got), static_cast<unsigned long long>(theirs.control_sent), static_cast<unsigned long long>(mine.channel_got), theirs.channel_lengths.size(),
-                      static_cast<unsigned long long>(mine.transfers_got), theirs.transfer_lengths.size());
+      if (whole && (mine.control_got != theirs.control_sent ||
+                    mine.channel_got != theirs.channel_lengths.size() ||
+                    mine.transfers_got != theirs.transfer_lengths.size())) {
+        std::snprintf(
+            text, sizeof text,
+            "rank %d has from rank %d %llu of %llu control packets, %llu of %zu channel messages, "
+            "%llu of %zu transfers",
+            r.id, other.id, static_cast<unsigned long long>(mine.control_got),
+            static_cast<unsigned long long>(theirs.control_sent),
+            static_cast<unsigned long long>(mine.channel_got), theirs.channel_lengths.size(),
+            static_cast<unsigned long long>(mine.transfers_got), theirs.transfer_lengths.size());
         if (why != nullptr) *why = text;
         return false;
       }
@@ -790,16 +884,24 @@ bool Sim::quiet(std::string* why) {
       const Pair& mine = r.pairs[static_cast<std::size_t>(op->peer)];
       const Rank& other = ranks[static_cast<std::size_t>(op->peer)];
       const Pair& theirs = other.pairs[static_cast<std::size_t>(r.id)];
-      // A receive posted ahead of a message that nobody sends, or from whom nobody hears any more, stays; a send does not.
-      const bool ahead = op->receive && mine.lost == 0 && (op->kind == kChannelKind && op->number >= theirs.channel_lengths.size());
-      const bool limbo = op->receive && mine.lost == 0 && (theirs.lost != 0 || !other.alive || !check_content);
+      // A receive posted ahead of a message that nobody sends, or from whom nobody hears any more,
+      // stays; a send does not.
+      const bool ahead = op->receive && mine.lost == 0 &&
+                         (op->kind == kChannelKind && op->number >= theirs.channel_lengths.size());
+      const bool limbo =
+          op->receive && mine.lost == 0 && (theirs.lost != 0 || !other.alive || !check_content);
       if (ahead || limbo) continue;
-      std::snprintf(text, sizeof text, "rank %d: %s of kind %d number %llu with rank %d is not complete (lost here %d, there %d)", r.id, op->receive ? "receive" : "send", op->kind, static_cast<unsigned long long>(op->number), op->peer, mine.lost, theirs.lost);
+      std::snprintf(text, sizeof text,
+                    "rank %d: %s of kind %d number %llu with rank %d is not complete (lost here "
+                    "%d, there %d)",
+                    r.id, op->receive ? "receive" : "send", op->kind,
+                    static_cast<unsigned long long>(op->number), op->peer, mine.lost, theirs.lost);
       if (why != nullptr) *why = text;
       return false;
     }
     if (MPID_ChannelQueued() != 0) {
-      std::snprintf(text, sizeof text, "rank %d has %llu frames queued", r.id, static_cast<unsigned long long>(MPID_ChannelQueued()));
+      std::snprintf(text, sizeof text, "rank %d has %llu frames queued", r.id,
+                    static_cast<unsigned long long>(MPID_ChannelQueued()));
       if (why != nullptr) *why = text;
       return false;
     }
@@ -817,12 +919,12 @@ void Sim::drain() {
       bind(r);
       mplite::Hold gate(r.engine->gate());
       r.engine->refill();
-      r.engine->set_exhaustive(true);
+      mplite::ProgressScope scope(*r.engine, mplite::ProgressMode::all_sockets());
       step_ordinary(r);
-      r.engine->set_exhaustive(false);
     }
     std::uint64_t moved = 0;
-    for (int still = 0; still < 5'000; ++still) {  // as long as bytes move it may take its time: some pipes are narrow
+    for (int still = 0; still < 5'000;
+         ++still) {  // as long as bytes move it may take its time: some pipes are narrow
       std::uint64_t now_moved = 0;
       for (Rank& r : ranks) now_moved += r.engine->counters().bytes_in;
       if (now_moved != moved) still = 0;
@@ -830,12 +932,14 @@ void Sim::drain() {
       bool any = false;
       for (Rank& r : ranks) {
         bind(r);
-        if (world->signal_pending(r.id) || r.self_signal) {
-          run_handler(r);
+        const bool called = world->signal_pending(r.id, sim::kCallerSignal);
+        if (called || world->signal_pending(r.id) || r.self_signal) {
+          run_handler(r, called ? sim::kCallerSignal : sim::kMainSignal);
           any = true;
         }
         bind(r);
-        if (!MPID_ChannelHeadroom()) step_ordinary(r);  // out of pool: that waits for ordinary context
+        if (!MPID_ChannelHeadroom())
+          step_ordinary(r);  // out of pool: that waits for ordinary context
       }
       if (!any && quiet(nullptr)) return;
       if (!any) world->skip(50'000'000);
@@ -861,7 +965,8 @@ void Sim::drain() {
       quiet_turns = 0;
     }
     if (turns % 16 == 15) world->skip(still < 2'000 ? 1'000'000 : 100'000'000);
-    // A stream that was changed under way can wait for ever for bytes that were never sent; what must work then is losing the peer.
+    // A stream that was changed under way can wait for ever for bytes that were never sent; what
+    // must work then is losing the peer.
     if (g_profile == Profile::kCorrupt && turns == 3'000)
       for (int a = 0; a < static_cast<int>(ranks.size()); ++a)
         for (int b = 0; b < a; ++b) world->cut(a, b);
@@ -877,7 +982,8 @@ void Sim::run() {
   for (std::uint64_t i = 0; i < actions; ++i) {
     Rank& r = ranks[random.below(ranks.size())];
     trouble();
-    if (r.alive && !r.blocked) act(r, check_content);  // a changed stream may keep a call that waits waiting for ever
+    if (r.alive && !r.blocked)
+      act(r, check_content);  // a changed stream may keep a call that waits waiting for ever
     if (random.chance(50)) world->skip(100'000);
   }
   drain();
@@ -891,22 +997,31 @@ void Sim::run() {
     std::uint64_t held = 0;
     for (const auto& op : r.ops)
       if (!op->done && !op->cancelled) ++held;
-    if (r.channel->ops.used_count() != held) fail("rank %d: %u channel operations in use, %llu known", r.id, r.channel->ops.used_count(), static_cast<unsigned long long>(held));
+    if (r.channel->ops.used_count() != held)
+      fail("rank %d: %u channel operations in use, %llu known", r.id, r.channel->ops.used_count(),
+           static_cast<unsigned long long>(held));
     r.alive = false;
     r.engine.reset();
-    if (world->open_sockets(r.id) > 0) fail("rank %d leaves %llu sockets open", r.id, static_cast<unsigned long long>(world->open_sockets(r.id)));
+    if (world->open_sockets(r.id) > 0)
+      fail("rank %d leaves %llu sockets open", r.id,
+           static_cast<unsigned long long>(world->open_sockets(r.id)));
     r.channel.reset();
   }
   mplite::channel_bind(nullptr);
-  if (g_verbose) std::fprintf(stderr, "seed %llu %s: %zu ranks, %llu actions, %llu handler runs, %llu turned away\n", sim::g_seed, sim::g_profile_name, ranks.size(), static_cast<unsigned long long>(actions), static_cast<unsigned long long>(signals), static_cast<unsigned long long>(away));
+  if (g_verbose)
+    std::fprintf(
+        stderr, "seed %llu %s: %zu ranks, %llu actions, %llu handler runs, %llu turned away\n",
+        sim::g_seed, sim::g_profile_name, ranks.size(), static_cast<unsigned long long>(actions),
+        static_cast<unsigned long long>(signals), static_cast<unsigned long long>(away));
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  return sim::drive(argc, argv, "engine_sim", kProfileNames, [](std::uint64_t seed, std::size_t profile) {
-    g_profile = static_cast<Profile>(profile);
-    Sim one(seed * 16 + profile);
-    one.run();
-  });
+  return sim::drive(argc, argv, "engine_sim", kProfileNames,
+                    [](std::uint64_t seed, std::size_t profile) {
+                      g_profile = static_cast<Profile>(profile);
+                      Sim one(seed * 16 + profile);
+                      one.run();
+                    });
 }

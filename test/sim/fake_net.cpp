@@ -1,14 +1,15 @@
-// The simulated network. One thread, one clock: a call takes a little time, bytes arrive later, and what is due happens when the clock passes it.
+// The simulated network. One thread, one clock: a call takes a little time, bytes arrive later, and
+// what is due happens when the clock passes it.
 #include "fake_net.h"
 
+#include <netinet/in.h>
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <netinet/in.h>
 
 #include "alloc_trap.h"
-#include "mplite/wire.h"
+#include "mplite/net/wire.h"
 
 namespace sim {
 namespace {
@@ -23,10 +24,12 @@ std::size_t total(const iovec* iov, int iovs) {
 
 }  // namespace
 
-FakeWorld::FakeWorld(std::uint64_t seed, int hosts, const Faults& faults) : random_(seed), faults_(faults), calm_(faults) {
+FakeWorld::FakeWorld(std::uint64_t seed, int hosts, const Faults& faults)
+    : random_(seed), faults_(faults), calm_(faults) {
   calm_.reset = calm_.refuse = calm_.unanswered = calm_.no_descriptor = calm_.corrupt = 0;
   const auto count = static_cast<std::size_t>(hosts);
   signal_.resize(count);
+  call_signal_.resize(count);
   dead_.resize(count);
   listeners_.assign(count, -1);
   by_host_.resize(count);
@@ -48,7 +51,8 @@ sockaddr_storage FakeWorld::address(int host) {
 int FakeWorld::add(Socket socket) {
   sockets_.push_back(std::move(socket));
   const int index = static_cast<int>(sockets_.size()) - 1;
-  if (sockets_.back().host >= 0) by_host_[static_cast<std::size_t>(sockets_.back().host)].push_back(index);
+  if (sockets_.back().host >= 0)
+    by_host_[static_cast<std::size_t>(sockets_.back().host)].push_back(index);
   return index;
 }
 
@@ -60,7 +64,8 @@ int FakeWorld::make_listener(int host) {
 }
 
 FakeWorld::Socket* FakeWorld::own(int host, int fd, const char* call) {
-  if (fd < 0 || fd >= static_cast<int>(sockets_.size()) || sockets_[static_cast<std::size_t>(fd)].host != host ||
+  if (fd < 0 || fd >= static_cast<int>(sockets_.size()) ||
+      sockets_[static_cast<std::size_t>(fd)].host != host ||
       sockets_[static_cast<std::size_t>(fd)].kind == Kind::kClosed) {
     if (misuse) misuse(call);
     return nullptr;
@@ -82,7 +87,8 @@ std::uint64_t FakeWorld::room_towards(const Socket& s) const {
   return far.capacity > far.in_bytes ? far.capacity - far.in_bytes : 0;
 }
 
-// As epoll and O_ASYNC see it: with a low-water mark less than that is silence, and a full send buffer is writable again when a third is free.
+// As epoll and O_ASYNC see it: with a low-water mark less than that is silence, and a full send
+// buffer is writable again when a third is free.
 unsigned FakeWorld::ready(const Socket& s) const {
   using mplite::kReadable;
   using mplite::kWritable;
@@ -94,14 +100,30 @@ unsigned FakeWorld::ready(const Socket& s) const {
     case Kind::kStream: {
       if (s.reset_due >= 0 && s.reset_due <= now_) return kReadable | kWritable;
       unsigned bits = 0;
-      if (readable_bytes(s) >= static_cast<std::uint64_t>(s.low_water) || (s.fin_due >= 0 && s.fin_due <= now_)) bits |= kReadable;
+      if (readable_bytes(s) >= static_cast<std::uint64_t>(s.low_water) ||
+          (s.fin_due >= 0 && s.fin_due <= now_))
+        bits |= kReadable;
       const Socket& far = sockets_[static_cast<std::size_t>(s.other)];
-      if (far.kind == Kind::kClosed || (room_towards(s) > 0 && room_towards(s) >= far.capacity / 3)) bits |= kWritable;
+      if (far.kind == Kind::kClosed || (room_towards(s) > 0 && room_towards(s) >= far.capacity / 3))
+        bits |= kWritable;
       return bits;
     }
-    default:
-      return 0;
+    default: return 0;
   }
+}
+
+unsigned FakeWorld::event(const Socket& s) const {
+  if (!s.watched || s.kind == Kind::kClosed) return 0;
+  const bool failed =
+      s.reset_due >= 0 && s.reset_due <= now_;  // errors are told whatever the interest
+  return failed ? ready(s) : ready(s) & s.interest;
+}
+
+bool FakeWorld::has_event(int host) const {
+  const auto& own = by_host_[static_cast<std::size_t>(host)];
+  return std::any_of(own.begin(), own.end(), [this](int index) {
+    return event(sockets_[static_cast<std::size_t>(index)]) != 0;
+  });
 }
 
 void FakeWorld::due_at(std::int64_t when, int index) { due_.push({when, index}); }
@@ -116,7 +138,8 @@ void FakeWorld::tell_again(int index) {
 
 void FakeWorld::raise(int index) {
   const Socket& s = sockets_[static_cast<std::size_t>(index)];
-  if (s.host >= 0 && s.signal_driven && s.kind != Kind::kClosed) signal_[static_cast<std::size_t>(s.host)] = true;
+  if (s.host >= 0 && s.signal_driven && s.kind != Kind::kClosed)
+    signals_of(s.signo)[static_cast<std::size_t>(s.host)] = true;
 }
 
 void FakeWorld::pass(std::int64_t ns) {
@@ -139,9 +162,10 @@ void FakeWorld::skip(std::int64_t most_ns) {
   pass(step + 1);
 }
 
-bool FakeWorld::take_signal(int host) {
-  const bool was = signal_[static_cast<std::size_t>(host)];
-  signal_[static_cast<std::size_t>(host)] = false;
+bool FakeWorld::take_signal(int host, int signo) {
+  auto pending = signals_of(signo).begin() + host;
+  const bool was = *pending;
+  *pending = false;
   return was;
 }
 
@@ -151,14 +175,16 @@ void FakeWorld::reset_pair(int index) {
   for (const int each : {index, s.other}) {
     Socket& end = sockets_[static_cast<std::size_t>(each)];
     if (end.kind != Kind::kStream || end.reset_due >= 0) continue;
-    end.reset_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+    end.reset_due = now_ + static_cast<std::int64_t>(
+                               random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
     due_at(end.reset_due, each);
   }
 }
 
 void FakeWorld::maybe_break(int index) {
   const Socket& s = sockets_[static_cast<std::size_t>(index)];
-  if (s.host >= 0 && s.far_host >= 0 && random_.chance(faults_.reset) && random_.below(16) == 0) reset_pair(index);
+  if (s.host >= 0 && s.far_host >= 0 && random_.chance(faults_.reset) && random_.below(16) == 0)
+    reset_pair(index);
 }
 
 void FakeWorld::kill(int host) {
@@ -223,11 +249,14 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
     chunk.bytes.insert(chunk.bytes.end(), from, from + n);
   }
   if (faulty && random_.chance(faults_.corrupt)) {
-    chunk.bytes[random_.below(chunk.bytes.size())] ^= static_cast<std::uint8_t>(1u << random_.below(8));
+    chunk.bytes[random_.below(chunk.bytes.size())] ^=
+        static_cast<std::uint8_t>(1u << random_.below(8));
     ++corruptions_;
   }
   if (faulty && tamper) tamper(s.host, chunk.bytes);
-  far.last_due = std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
+  far.last_due =
+      std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(
+                                        static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
   chunk.due = s.muted ? INT64_MAX : far.last_due;
   far.in_bytes += room;
   s.written += room;
@@ -247,7 +276,8 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   const std::uint64_t could = n;
   if (faulty && random_.chance(faults_.would_block)) n = 0;
   if (faulty && n > 1 && random_.chance(faults_.short_io)) {
-    static constexpr std::uint64_t kLikely[] = {1, 1, mplite::kFrameHeaderBytes};  // of what comes alone: one byte, and a frame's header
+    static constexpr std::uint64_t kLikely[] = {
+        1, 1, mplite::kFrameHeaderBytes};  // of what comes alone: one byte, and a frame's header
     const std::uint64_t likely = kLikely[random_.below(3)];
     n = random_.chance(700) && likely < n ? likely : random_.between(1, n - 1);
   }
@@ -260,7 +290,8 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
     std::size_t space = iov[i].iov_len;
     while (space > 0 && left > 0) {
       Chunk& chunk = s.in.front();
-      const std::size_t piece = std::min<std::size_t>({space, left, chunk.bytes.size() - chunk.used});
+      const std::size_t piece =
+          std::min<std::size_t>({space, left, chunk.bytes.size() - chunk.used});
       std::memcpy(to, chunk.bytes.data() + chunk.used, piece);
       chunk.used += piece;
       to += piece;
@@ -271,7 +302,9 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   }
   s.in_bytes -= n;
   if (sockets_[static_cast<std::size_t>(s.other)].no_space)
-    due_at(now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)), s.other);
+    due_at(now_ + static_cast<std::int64_t>(
+                      random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)),
+           s.other);
   return static_cast<std::int64_t>(n);
 }
 
@@ -284,11 +317,16 @@ void FakeWorld::close_socket(int index) {
     }
     if (s.host >= 0) listeners_[static_cast<std::size_t>(s.host)] = -1;
   }
-  if (s.kind == Kind::kStream) {
+  const bool connecting = s.kind == Kind::kConnecting && s.other >= 0;
+  if (s.kind == Kind::kStream || connecting) {
     Socket& far = sockets_[static_cast<std::size_t>(s.other)];
     if (far.kind == Kind::kStream && !s.muted) {
-      if (s.in_bytes > 0) {  // unread data makes it a reset
-        if (far.reset_due < 0) far.reset_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+      if (s.in_bytes > 0 ||
+          (connecting &&
+           s.connect_due > now_)) {  // unread data makes it a reset, and so does half a connection
+        if (far.reset_due < 0)
+          far.reset_due = now_ + static_cast<std::int64_t>(random_.below(
+                                     static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
         due_at(far.reset_due, s.other);
       } else {
         far.fin_due = std::max(far.last_due, now_) + static_cast<std::int64_t>(random_.below(1000));
@@ -310,9 +348,11 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
   s.kind = Kind::kConnecting;
   s.far_host = host;
   if (faulty && random_.chance(faults_.unanswered)) return -EINPROGRESS;
-  s.connect_due = now_ + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+  s.connect_due = now_ + static_cast<std::int64_t>(
+                             random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
   due_at(s.connect_due, index);
-  const bool there = host >= 0 && host < static_cast<int>(listeners_.size()) && listeners_[static_cast<std::size_t>(host)] >= 0;
+  const bool there = host >= 0 && host < static_cast<int>(listeners_.size()) &&
+                     listeners_[static_cast<std::size_t>(host)] >= 0;
   if (!there || (faulty && random_.chance(faults_.refuse))) {
     if (faulty && random_.chance(256)) return -ECONNREFUSED;
     s.connect_error = ECONNREFUSED;
@@ -330,7 +370,9 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
   Socket& mine = sockets_[static_cast<std::size_t>(index)];
   mine.other = other;
   mine.capacity = capacity;
-  const std::int64_t due = mine.connect_due + static_cast<std::int64_t>(random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+  const std::int64_t due =
+      mine.connect_due + static_cast<std::int64_t>(
+                             random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
   auto& backlog = sockets_[static_cast<std::size_t>(listener)].backlog;
   backlog.push_back({std::max(due, backlog.empty() ? due : backlog.back().first), other});
   due_at(backlog.back().first, listener);
@@ -365,6 +407,13 @@ int FakeWorld::unwatched(int host) const {
   return count;
 }
 
+int FakeWorld::called(int host) const {
+  int count = 0;
+  for (const int index : by_host_[static_cast<std::size_t>(host)])
+    count += sockets_[static_cast<std::size_t>(index)].called ? 1 : 0;
+  return count;
+}
+
 int FakeWorld::low_water(int host) const {
   int most = 0;
   for (const int index : by_host_[static_cast<std::size_t>(host)]) {
@@ -378,10 +427,16 @@ void FakeWorld::dump() const {
   for (std::size_t i = 0; i < sockets_.size(); ++i) {
     const Socket& s = sockets_[i];
     if (s.kind == Kind::kClosed) continue;
-    std::fprintf(stderr, "socket %zu of host %d to %d: kind %d, in %llu (readable %llu) of %llu, interest %u%s, ready %u, low water %d, reset %d, fin %d, signal %d%s%s\n", i,
-                 s.host, s.far_host, static_cast<int>(s.kind), static_cast<unsigned long long>(s.in_bytes), static_cast<unsigned long long>(readable_bytes(s)),
-                 static_cast<unsigned long long>(s.capacity), s.interest, s.watched ? "" : " (not watched)", ready(s), s.low_water, s.reset_due >= 0, s.fin_due >= 0,
-                 s.signal_driven, s.no_space ? ", no space" : "", s.muted ? ", mute" : "");
+    std::fprintf(stderr,
+                 "socket %zu of host %d to %d: kind %d, in %llu (readable %llu) of %llu, interest "
+                 "%u%s, ready %u, low water %d, reset %d, fin %d, signal %d%s%s\n",
+                 i, s.host, s.far_host, static_cast<int>(s.kind),
+                 static_cast<unsigned long long>(s.in_bytes),
+                 static_cast<unsigned long long>(readable_bytes(s)),
+                 static_cast<unsigned long long>(s.capacity), s.interest,
+                 s.watched ? "" : " (not watched)", ready(s), s.low_water, s.reset_due >= 0,
+                 s.fin_due >= 0, s.signal_driven, s.no_space ? ", no space" : "",
+                 s.muted ? ", mute" : "");
   }
 }
 
@@ -412,7 +467,8 @@ void FakeWorld::stranger_close(int fd) {
 
 // ---- what the engine calls ----
 
-// Around each call: a little time passes, the harness may run the handler before and after, and the fake's own memory is not the handler's.
+// Around each call: a little time passes, the harness may run the handler before and after, and the
+// fake's own memory is not the handler's.
 class FakeNet::Call {
  public:
   Call(FakeNet& net, bool boundaries = true) : net_(net), boundaries_(boundaries) { visit(); }
@@ -429,15 +485,26 @@ class FakeNet::Call {
   bool boundaries_;
 };
 
+bool FakeWorld::take_descriptor(int host) {
+  if (host != 0 || descriptors_left < 0) return true;
+  if (descriptors_left == 0) return false;
+  --descriptors_left;
+  return true;
+}
+
 int FakeNet::open_stream(int) {
   Call call(*this);
+  if (!world_.take_descriptor(host_)) return -EMFILE;
+  if (world_.fail_open != 0) return -world_.fail_open;
   if (world_.random_.chance(world_.faults_.no_descriptor)) return -EMFILE;
   FakeWorld::Socket s;
   s.host = host_;
   return world_.add(std::move(s));
 }
 
-int FakeNet::bind_and_listen(int, const sockaddr_storage&) { return -EOPNOTSUPP; }  // make_listener() does it
+int FakeNet::bind_and_listen(int, const sockaddr_storage&) {
+  return -EOPNOTSUPP;
+}  // make_listener() does it
 int FakeNet::local_address(int, sockaddr_storage& address) {
   address = FakeWorld::address(host_);
   return 0;
@@ -446,6 +513,7 @@ int FakeNet::local_address(int, sockaddr_storage& address) {
 int FakeNet::connect(int fd, const sockaddr_storage& address) {
   Call call(*this);
   if (world_.own(host_, fd, "connect") == nullptr) return -EBADF;
+  if (world_.fail_connect != 0) return -world_.fail_connect;
   return world_.begin_connect(fd, address, true);
 }
 
@@ -454,9 +522,12 @@ int FakeNet::connect_result(int fd) {
   FakeWorld::Socket* s = world_.own(host_, fd, "connect_result");
   if (s == nullptr) return -EBADF;
   if (s->kind == FakeWorld::Kind::kStream) return 0;
-  if (s->connect_due < 0 || s->connect_due > world_.now_) return 0;  // SO_ERROR knows of no error yet
+  if (s->connect_due < 0 || s->connect_due > world_.now_)
+    return 0;  // SO_ERROR knows of no error yet
   if (s->connect_error != 0) return -s->connect_error;
-  if (s->other < 0 || world_.sockets_[static_cast<std::size_t>(s->other)].kind == FakeWorld::Kind::kClosed) return -ECONNREFUSED;
+  if (s->other < 0) return -ECONNREFUSED;
+  if (world_.sockets_[static_cast<std::size_t>(s->other)].kind == FakeWorld::Kind::kClosed)
+    return -ECONNRESET;  // it was up
   s->kind = FakeWorld::Kind::kStream;
   return 0;
 }
@@ -468,8 +539,13 @@ int FakeNet::accept(int listener, sockaddr_storage& from) {
     world_.due_at(world_.now_ + 1000, listener);
     return -EMFILE;
   }
+  if (world_.descriptors_left == 0 && host_ == 0) {
+    ++world_.accepts_without_descriptor;
+    return -EMFILE;
+  }
   const int index = world_.take_backlog(listener);
   if (index >= 0) {
+    world_.take_descriptor(host_);
     const int far = world_.sockets_[static_cast<std::size_t>(index)].far_host;
     from = FakeWorld::address(far >= 0 ? far : 999);
   }
@@ -498,7 +574,9 @@ bool FakeNet::has_input(int fd) {
 
 void FakeNet::close(int fd) {
   Call call(*this);
-  if (world_.own(host_, fd, "close") != nullptr) world_.close_socket(fd);
+  if (world_.own(host_, fd, "close") == nullptr) return;
+  world_.close_socket(fd);
+  if (host_ == 0 && world_.descriptors_left >= 0) ++world_.descriptors_left;
 }
 
 void FakeNet::set_options(int fd, const mplite::StreamOptions&) {
@@ -506,11 +584,12 @@ void FakeNet::set_options(int fd, const mplite::StreamOptions&) {
   (void)world_.own(host_, fd, "set_options");
 }
 
-int FakeNet::set_signal_driven(int fd, int tid, int) {
+int FakeNet::set_signal_driven(int fd, int tid, int signo) {
   Call call(*this);
   FakeWorld::Socket* s = world_.own(host_, fd, "set_signal_driven");
   if (s == nullptr) return -EBADF;
   s->signal_driven = tid != 0;
+  if (signo != 0) s->signo = signo;
   return 0;
 }
 
@@ -521,11 +600,13 @@ int FakeNet::set_receive_low_water(int fd, int bytes) {
   Call call(*this);
   FakeWorld::Socket* s = world_.own(host_, fd, "set_receive_low_water");
   if (s == nullptr) return -EBADF;
-  // Linux does so too (tcp_set_rcvlowat): a mark above what the buffer can hold would never be reached.
+  // Linux does so too (tcp_set_rcvlowat): a mark above what the buffer can hold would never be
+  // reached.
   const auto most = static_cast<int>(std::max<std::uint64_t>(s->capacity / 2, 1));
   bytes = std::min(std::max(bytes, 1), most);
   s->low_water = bytes;
-  if (world_.readable_bytes(*s) >= static_cast<std::uint64_t>(bytes)) world_.due_at(world_.now_, fd);
+  if (world_.readable_bytes(*s) >= static_cast<std::uint64_t>(bytes))
+    world_.due_at(world_.now_, fd);
   return 0;
 }
 
@@ -558,11 +639,48 @@ int FakeNet::unwatch(int fd) {
   return 0;
 }
 
+int FakeNet::watch_caller(int fd, std::uint64_t token, bool) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "watch_caller");
+  if (s == nullptr) return -EBADF;
+  if (s->called) return -EEXIST;
+  if (world_.fail_watch != 0) return -world_.fail_watch;
+  s->called = true;
+  s->called_token = token;
+  return 0;
+}
+
+int FakeNet::unwatch_caller(int fd) {
+  Call call(*this);
+  FakeWorld::Socket* s = world_.own(host_, fd, "unwatch_caller");
+  if (s == nullptr || !s->called) return -ENOENT;
+  s->called = false;
+  return 0;
+}
+
+// Only by who does not wait.
+int FakeNet::wait_callers(mplite::NetEvent* events, int events_max, std::int64_t) {
+  Call call(*this);
+  int found = 0;
+  for (const int index : world_.by_host_[static_cast<std::size_t>(host_)]) {
+    const FakeWorld::Socket& s = world_.sockets_[static_cast<std::size_t>(index)];
+    if (!s.called || s.kind == FakeWorld::Kind::kClosed ||
+        (world_.ready(s) & mplite::kReadable) == 0 || found == events_max)
+      continue;
+    if (world_.random_.chance(world_.faults_.hidden_event))
+      world_.tell_again(index);
+    else
+      events[found++] = {s.called_token, mplite::kReadable};
+  }
+  return found;
+}
+
 int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) {
   Call call(*this);
   for (int turn = 0; turn < 2; ++turn) {
     if (world_.random_.chance(world_.faults_.empty_wait)) {
-      for (const int index : world_.by_host_[static_cast<std::size_t>(host_)]) world_.tell_again(index);
+      for (const int index : world_.by_host_[static_cast<std::size_t>(host_)])
+        world_.tell_again(index);
       return 0;
     }
     int found = 0;
@@ -571,9 +689,7 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
     for (std::size_t i = 0; i < own.size() && found < events_max; ++i) {
       const int index = own[(start + i) % own.size()];
       const FakeWorld::Socket& s = world_.sockets_[static_cast<std::size_t>(index)];
-      if (!s.watched || s.kind == FakeWorld::Kind::kClosed) continue;
-      unsigned bits = world_.ready(s);
-      if (s.reset_due < 0 || s.reset_due > world_.now_) bits &= s.interest;  // errors are told whatever the interest
+      const unsigned bits = world_.event(s);
       if (bits == 0) continue;
       if (world_.random_.chance(world_.faults_.hidden_event)) {
         world_.tell_again(index);
@@ -608,9 +724,8 @@ int FakeNet::round_trip_us(int fd) { return fd % 5 == 4 ? 0 : 5 + fd * 37 % 246;
 bool FakeNet::is_silent(int fd, std::int64_t limit_ms) {
   Call call(*this);
   const FakeWorld::Socket* s = world_.own(host_, fd, "is_silent");
-  if (s == nullptr || !s->muted || s->other < 0) return false;
-  const FakeWorld::Socket& far = world_.sockets_[static_cast<std::size_t>(s->other)];
-  return far.in_bytes > 0 && world_.now_ - s->muted_since >= limit_ms * 1'000'000;
+  // Data under way or not: on an idle connection the kernel's keepalive probes find the same.
+  return s != nullptr && s->muted && world_.now_ - s->muted_since >= limit_ms * 1'000'000;
 }
 
 void FakeNet::random(void* bytes, std::size_t count) {

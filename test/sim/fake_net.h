@@ -1,5 +1,6 @@
-// A network of simulated hosts in one process: sockets, readiness, signals and time, all from one seed.
-// Each simulated rank gets a FakeNet (mplite/net.h) on the shared FakeWorld. Used by engine_sim.cpp and device_sim.cpp.
+// A network of simulated hosts in one process: sockets, readiness, signals and time, all from one
+// seed. Each simulated rank gets a FakeNet (mplite/net/net.h) on the shared FakeWorld. Used by
+// engine_sim.cpp, device_sim.cpp and probe_sim.cpp.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -8,26 +9,31 @@
 #include <queue>
 #include <vector>
 
-#include "mplite/net.h"
+#include "mplite/net/net.h"
 #include "random.h"
 
 namespace sim {
 
-// A fresh socket takes that much at once: real ones take kilobytes, and the engine's handshake (64 bytes, answered one by one) counts on it.
+// The numbers that the harnesses give to Engine::set_signal_driven and hear_callers.
+inline constexpr int kMainSignal = 29, kCallerSignal = 23;
+
+// A fresh socket takes that much at once: real ones take kilobytes, and the engine's handshake (64
+// bytes, answered one by one) counts on it.
 inline constexpr std::uint64_t kFreshBytes = 128;
 
 // Probabilities are of 1024.
 struct Faults {
-  int short_io = 200;       // a read or write moves fewer bytes than it could, often one
-  int would_block = 60;     // EAGAIN though it need not be
-  int empty_wait = 60;      // wait() ends early with nothing, as a signal would make it
-  int hidden_event = 60;    // wait() does not tell of a ready socket this time
-  int reset = 0;            // per read or write: the connection breaks
-  int refuse = 0;           // per connect
-  int unanswered = 0;       // per connect: no answer ever
-  int no_descriptor = 0;    // per open_stream or accept
-  int corrupt = 0;          // per write: one byte of it arrives changed
-  std::uint64_t pipe_min = kFreshBytes, pipe_max = 300'000;  // bytes that a connection's kernel buffers hold
+  int short_io = 200;     // a read or write moves fewer bytes than it could, often one
+  int would_block = 60;   // EAGAIN though it need not be
+  int empty_wait = 60;    // wait() ends early with nothing, as a signal would make it
+  int hidden_event = 60;  // wait() does not tell of a ready socket this time
+  int reset = 0;          // per read or write: the connection breaks
+  int refuse = 0;         // per connect
+  int unanswered = 0;     // per connect: no answer ever
+  int no_descriptor = 0;  // per open_stream or accept
+  int corrupt = 0;        // per write: one byte of it arrives changed
+  std::uint64_t pipe_min = kFreshBytes,
+                pipe_max = 300'000;  // bytes that a connection's kernel buffers hold
   std::int64_t delay_max_ns = 50'000;
 };
 
@@ -45,18 +51,23 @@ class FakeWorld {
   std::int64_t now() const { return now_; }
   // Moves the clock on and does what is due: arrivals, signals.
   void pass(std::int64_t ns);
-  // To the next thing that will happen by itself, if it is nearer than `most_ns`; otherwise by most_ns.
+  // To the next thing that will happen by itself, if it is nearer than `most_ns`; otherwise by
+  // most_ns.
   void skip(std::int64_t most_ns);
 
   // Whether a signal-driven socket of this host has had news since the last call.
-  bool take_signal(int host);
-  bool signal_pending(int host) const { return signal_[static_cast<std::size_t>(host)]; }
+  bool take_signal(int host, int signo = kMainSignal);
+  bool signal_pending(int host, int signo = kMainSignal) const {
+    return signals_of(signo)[static_cast<std::size_t>(host)];
+  }
 
-  // Called at the start and the end of every net call of `host`: the harness runs that rank's handler from here.
+  // Called at the start and the end of every net call of `host`: the harness runs that rank's
+  // handler from here.
   std::function<void(int host)> boundary;
   // Called by a wait() that would sleep: the harness runs other ranks from here.
   std::function<void(int host)> asleep;
-  // Narrower than Faults, for tests that want one certain thing: at most how many bytes the read or write moves (0: EAGAIN), given how many it could.
+  // Narrower than Faults, for tests that want one certain thing: at most how many bytes the read or
+  // write moves (0: EAGAIN), given how many it could.
   std::function<std::uint64_t(int host, std::uint64_t could)> read_limit;
   std::function<std::uint64_t(int host, std::uint64_t could)> write_limit;
   int pieces_written = 0;  // of the last write, by anybody
@@ -84,16 +95,28 @@ class FakeWorld {
 
   void dump() const;  // the state of every open socket, on stderr
   std::uint64_t open_sockets(int host) const;
-  int low_water(int host) const;  // the highest of its connections
-  int unwatched(int host) const;  // connections that it does not ask epoll about
-  std::int64_t spun_ns = 0;       // by everybody
-  int clock_reads = 0;            // the same
-  int fail_watch = 0;             // errno of every watch() from now on
-  bool blind = false;  // has_input() sees nothing
+  int called(int host) const;  // sockets in its set of callers
+  int signal_of(int fd) const {
+    return sockets_[static_cast<std::size_t>(fd)].signal_driven
+               ? sockets_[static_cast<std::size_t>(fd)].signo
+               : 0;
+  }
+  int low_water(int host) const;       // the highest of its connections
+  bool has_event(int host) const;      // a wait() of this host would tell of something
+  int unwatched(int host) const;       // connections that it does not ask epoll about
+  std::int64_t spun_ns = 0;            // by everybody
+  int clock_reads = 0;                 // the same
+  int fail_watch = 0;                  // errno of every watch() from now on
+  int fail_connect = 0;                // the same of connect(),
+  int fail_open = 0;                   // and of open_stream()
+  int descriptors_left = -1;           // of host 0; -1: any number
+  int accepts_without_descriptor = 0;  // by everybody
+  bool blind = false;                  // has_input() sees nothing
   Random& random() { return random_; }
 
  private:
   friend class FakeNet;
+  bool take_descriptor(int host);
   static constexpr int kStranger = -1;
 
   struct Chunk {
@@ -105,14 +128,14 @@ class FakeWorld {
   struct Socket {
     int host = kStranger;
     Kind kind = Kind::kFresh;
-    int other = -1;     // the far end's index
+    int other = -1;  // the far end's index
     int far_host = kStranger;
     std::deque<Chunk> in;
-    std::uint64_t in_bytes = 0;   // in `in`
-    std::uint64_t capacity = 0;   // of `in`
-    std::int64_t fin_due = -1;    // the far end has closed; visible from then on
+    std::uint64_t in_bytes = 0;  // in `in`
+    std::uint64_t capacity = 0;  // of `in`
+    std::int64_t fin_due = -1;   // the far end has closed; visible from then on
     std::int64_t reset_due = -1;
-    std::int64_t last_due = 0;    // of what was sent to us: order inside a connection
+    std::int64_t last_due = 0;  // of what was sent to us: order inside a connection
     bool muted = false;
     std::int64_t muted_since = 0;
     // connecting
@@ -126,14 +149,24 @@ class FakeWorld {
     unsigned interest = 0;
     int low_water = 1;
     bool signal_driven = false;
+    int signo = kMainSignal;
+    bool called = false;  // in the set of callers
+    std::uint64_t called_token = 0;
     bool no_space = false;  // a write was cut short: tell when there is room
     std::uint64_t written = 0;
   };
 
+  std::vector<bool>& signals_of(int signo) {
+    return signo == kCallerSignal ? call_signal_ : signal_;
+  }
+  const std::vector<bool>& signals_of(int signo) const {
+    return signo == kCallerSignal ? call_signal_ : signal_;
+  }
   Socket* own(int host, int fd, const char* call);
   int add(Socket socket);
   std::uint64_t readable_bytes(const Socket& s) const;
   unsigned ready(const Socket& s) const;
+  unsigned event(const Socket& s) const;  // of that, what epoll tells
   std::uint64_t room_towards(const Socket& s) const;
   void due_at(std::int64_t when, int index);
   void tell_again(int index);
@@ -151,9 +184,10 @@ class FakeWorld {
   Faults faults_;
   Faults calm_;
   std::int64_t now_ = 1'000'000'000;
-  std::deque<Socket> sockets_;  // by descriptor; never reused, so that a stale descriptor is found out
+  std::deque<Socket>
+      sockets_;  // by descriptor; never reused, so that a stale descriptor is found out
   std::vector<std::unique_ptr<FakeNet>> nets_;
-  std::vector<bool> signal_;
+  std::vector<bool> signal_, call_signal_;
   std::vector<bool> dead_;
   std::vector<int> listeners_;
   std::vector<std::vector<int>> by_host_;
@@ -183,6 +217,9 @@ class FakeNet final : public mplite::Net {
   int watch(int fd, std::uint64_t token, unsigned interest) override;
   int rewatch(int fd, std::uint64_t token, unsigned interest) override;
   int unwatch(int fd) override;
+  int watch_caller(int fd, std::uint64_t token, bool edge) override;
+  int unwatch_caller(int fd) override;
+  int wait_callers(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) override;
   int wait(mplite::NetEvent* events, int events_max, std::int64_t timeout_ns) override;
   std::int64_t now_ns() override;
   void spin(std::int64_t ns) override;

@@ -1,4 +1,5 @@
-// Sends stderr to nowhere while simulated engines complain by the thousand; reports of the test itself and of sanitizers still come through.
+// Sends stderr to nowhere while simulated engines complain by the thousand; reports of the test
+// itself and of sanitizers still come through.
 #pragma once
 #include <fcntl.h>
 #include <unistd.h>

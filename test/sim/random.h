@@ -20,10 +20,13 @@ class Random {
   }
   // 0 … bound-1; bound 0 gives 0.
   std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
-  std::uint64_t between(std::uint64_t low, std::uint64_t high) { return low + below(high - low + 1); }
+  std::uint64_t between(std::uint64_t low, std::uint64_t high) {
+    return low + below(high - low + 1);
+  }
   // True with probability of `per_1024` in 1024.
   bool chance(int per_1024) { return per_1024 > 0 && static_cast<int>(next() >> 54) < per_1024; }
-  // Mostly small, sometimes large, edges more often than luck would have it: what lengths look like that break code.
+  // Mostly small, sometimes large, edges more often than luck would have it: what lengths look like
+  // that break code.
   std::uint64_t length(std::uint64_t max) {
     switch (below(8)) {
       case 0: return 0;

@@ -1,5 +1,5 @@
-// Every function of channel.h and every guarantee that it gives, between engines on the fake network; the blocking calls also between two
-// processes over real sockets.
+// Every function of channel.h and every guarantee that it gives, between engines on the fake
+// network; the blocking calls also between two processes over real sockets.
 #include <netinet/in.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "in_pieces.h"
-#include "mplite/net_posix.h"
+#include "mplite/net/net_posix.h"
 #include "sim_ranks.h"
 
 #include "run_tests.h"
@@ -136,7 +136,9 @@ START_TEST(control_packet_is_looked_at_where_it_was_read) {
     ck_assert(packet != spare.data() && from > 0 && seen[from] < 3);
     ck_assert_int_eq(size, sizes[seen[from]++]);
     MPID_SendControl("it stays", 8, from);
-    ck_assert_int_eq(std::memcmp(packet, bytes_of(MPID_CONTROL_BYTES_MAX, from).data(), static_cast<std::size_t>(size)), 0);
+    ck_assert_int_eq(std::memcmp(packet, bytes_of(MPID_CONTROL_BYTES_MAX, from).data(),
+                                 static_cast<std::size_t>(size)),
+                     0);
     ck_assert(std::count(spare.begin(), spare.end(), 0xee) == MPID_CONTROL_BYTES_MAX);
   }
 }
@@ -170,13 +172,15 @@ START_TEST(data_behind_a_control_packet_arrives_as_one_packet) {
 }
 END_TEST
 
-// Directly, not before it may leave, behind what has been gathered or is queued, and of any length; what is before the packet is the engine's.
+// Directly, not before it may leave, behind what has been gathered or is queued, and of any length;
+// what is before the packet is the engine's.
 START_TEST(control_packet_leaves_from_where_it_is) {
   SimRanks r;
   r.connect(0, 1);
   std::vector<int> sizes = {1, 40, 4'000, MPID_CONTROL_BYTES_MAX};
   enum class Before { kNothing, kHold, kGathered, kQueued };
-  for (const Before before : {Before::kNothing, Before::kHold, Before::kGathered, Before::kQueued}) {
+  for (const Before before :
+       {Before::kNothing, Before::kHold, Before::kGathered, Before::kQueued}) {
     r.as(0);
     const bool held = before == Before::kHold;
     if (held) MPID_ChannelHold(1);
@@ -199,9 +203,12 @@ START_TEST(control_packet_leaves_from_where_it_is) {
       const Bytes packet = bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i));
       memory.insert(memory.end(), packet.begin(), packet.end());
       Hold hold(channel_gate());
-      const int behind = sizes[i] / 2 * (static_cast<int>(i) % 2);  // in one piece, and with the rest elsewhere
+      const int behind =
+          sizes[i] / 2 * (static_cast<int>(i) % 2);  // in one piece, and with the rest elsewhere
       const Bytes rest(memory.end() - behind, memory.end());
-      ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, sizes[i] - behind, rest.data(), behind, 1), 0);
+      ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, sizes[i] - behind,
+                                               rest.data(), behind, 1),
+                       0);
       ck_assert(std::equal(packet.begin(), packet.end(), memory.begin() + MPID_CONTROL_HEAD));
       std::fill(memory.begin(), memory.end(), std::uint8_t{0xdd});
     }
@@ -217,14 +224,21 @@ START_TEST(control_packet_leaves_from_where_it_is) {
       Bytes got(MPID_CONTROL_BYTES_MAX);
       int from = -1;
       ck_assert_int_eq(take_control(r, 1, got.data(), MPID_CONTROL_BYTES_MAX, &from), sizes[i]);
-      ck_assert_int_eq(std::memcmp(got.data(), bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i)).data(), static_cast<std::size_t>(sizes[i])), 0);
+      ck_assert_int_eq(
+          std::memcmp(got.data(),
+                      bytes_of(static_cast<std::size_t>(sizes[i]), static_cast<int>(i)).data(),
+                      static_cast<std::size_t>(sizes[i])),
+          0);
     }
   }
   r.as(0);
   Bytes memory(MPID_CONTROL_HEAD + MPID_CONTROL_BYTES_MAX + 1);
   Hold hold(channel_gate());
-  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, 0, nullptr, 0, 1), -EMSGSIZE);
-  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, MPID_CONTROL_BYTES_MAX, memory.data(), 1, 1), -EMSGSIZE);
+  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD, 0, nullptr, 0, 1),
+                   -EMSGSIZE);
+  ck_assert_int_eq(MPID_SendControlInPlace(memory.data() + MPID_CONTROL_HEAD,
+                                           MPID_CONTROL_BYTES_MAX, memory.data(), 1, 1),
+                   -EMSGSIZE);
 }
 END_TEST
 
@@ -254,7 +268,7 @@ END_TEST
 
 // Of one that came alone it is said that there is none.
 START_TEST(next_control_tells_when_nothing_is_behind_it) {
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.detach_after = 4; });
   r.connect(0, 1);
   r.engine(1).set_signals(false);
   const Bytes packet = bytes_of(100, 1);
@@ -267,7 +281,8 @@ START_TEST(next_control_tells_when_nothing_is_behind_it) {
     Hold hold(channel_gate());
     const void* at = nullptr;
     int from = -1, more = -1, length = 0;
-    for (int j = 0; j < 100 && length == 0; ++j, r.world.skip(10'000)) length = MPID_NextControl(&at, spare.data(), &from, &more);
+    for (int j = 0; j < 100 && length == 0; ++j, r.world.skip(10'000))
+      length = MPID_NextControl(&at, spare.data(), &from, &more);
     ck_assert_int_eq(length, 100);
     if (more == 0) {
       ++alone;
@@ -360,7 +375,9 @@ START_TEST(receives_posted_ahead_are_filled_in_posting_order) {
     ck_assert_int_eq(MPID_RecvStatus(ids[i]), 0);
   }
   r.as(0);
-  for (int i = 0; i < 5; ++i) MPID_SendChannel(bytes_of(static_cast<std::size_t>(10 + i), i).data(), static_cast<std::size_t>(10 + i), 1);
+  for (int i = 0; i < 5; ++i)
+    MPID_SendChannel(bytes_of(static_cast<std::size_t>(10 + i), i).data(),
+                     static_cast<std::size_t>(10 + i), 1);
   r.turn(20);
   r.as(1);
   for (int i = 4; i >= 0; --i) {
@@ -388,24 +405,32 @@ START_TEST(channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_
 }
 END_TEST
 
-// Whether a receive with so much room into `to`, or `flat` if that is null (0xee before), has written what it should have of `data`, and nothing else.
+// Whether a receive with so much room into `to`, or `flat` if that is null (0xee before), has
+// written what it should have of `data`, and nothing else.
 bool holds(const InPieces* to, const Bytes& flat, const Bytes& data, std::size_t room) {
   const std::size_t wanted = std::min(data.size(), room);
   const Bytes got = to != nullptr ? to->packed() : flat;
-  if (!std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(wanted), got.begin())) return false;
-  return to != nullptr ? to->untouched_but(wanted) : std::all_of(got.begin() + static_cast<std::ptrdiff_t>(wanted), got.end(), [](std::uint8_t b) { return b == 0xee; });
+  if (!std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(wanted), got.begin()))
+    return false;
+  return to != nullptr ? to->untouched_but(wanted)
+                       : std::all_of(got.begin() + static_cast<std::ptrdiff_t>(wanted), got.end(),
+                                     [](std::uint8_t b) { return b == 0xee; });
 }
 
-// Channel messages and transfers from and into pieces and buffers, whole and too long for the receive, the receive posted before and after.
+// Channel messages and transfers from and into pieces and buffers, whole and too long for the
+// receive, the receive posted before and after.
 START_TEST(pieces_and_buffers_mix_at_both_ends) {
   std::mt19937 engine(11);
   const auto random = [&engine](std::size_t n) { return engine() % n; };
   for (int round = 0; round < 400; ++round) {
-    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) { o.frame_bytes = static_cast<std::uint32_t>(20 + random(900)); });
+    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) {
+      o.frame_bytes = static_cast<std::uint32_t>(20 + random(900));
+    });
     r.connect(0, 1);
     const std::size_t bytes = random(4'000);
     const std::size_t room = random(3) == 0 ? random(bytes + 1) : bytes + random(3);
-    const bool transfer = random(2) != 0, from_pieces = random(2) != 0, to_pieces = random(4) != 0, early = random(2) != 0;
+    const bool transfer = random(2) != 0, from_pieces = random(2) != 0, to_pieces = random(4) != 0,
+               early = random(2) != 0;
     const Bytes data = bytes_of(bytes, round);
     InPieces from = InPieces::random(bytes + 1, 1 + random(300), random);
     from.fill(data);
@@ -419,24 +444,31 @@ START_TEST(pieces_and_buffers_mix_at_both_ends) {
       r.as(1);
       int rc = 0;
       if (transfer)
-        rc = to_pieces ? MPID_StartNBRecvTransferRest(nullptr, to.pieces(), 0, room, 0, id, &rid) : MPID_StartNBRecvTransfer(flat.data(), room, 0, id, &rid);
+        rc = to_pieces ? MPID_StartNBRecvTransferRest(nullptr, to.pieces(), 0, room, 0, id, &rid)
+                       : MPID_StartNBRecvTransfer(flat.data(), room, 0, id, &rid);
       else
-        rc = to_pieces ? MPID_IRecvFromChannelV(to.pieces(), room, 0, &rid) : MPID_IRecvFromChannel(flat.data(), room, 0, &rid);
+        rc = to_pieces ? MPID_IRecvFromChannelV(to.pieces(), room, 0, &rid)
+                       : MPID_IRecvFromChannel(flat.data(), room, 0, &rid);
       ck_assert_int_eq(rc, 0);
     };
     if (early) receive();
     r.as(0);
     int rc = 0;
     if (transfer)
-      rc = from_pieces ? MPID_StartNBSendTransferRest(nullptr, from.pieces(), 0, bytes, 1, id, &sid) : MPID_StartNBSendTransfer(data.data(), bytes, 1, id, &sid);
+      rc = from_pieces ? MPID_StartNBSendTransferRest(nullptr, from.pieces(), 0, bytes, 1, id, &sid)
+                       : MPID_StartNBSendTransfer(data.data(), bytes, 1, id, &sid);
     else
-      rc = from_pieces ? MPID_ISendChannelV(from.pieces(), bytes, 1, &sid) : MPID_ISendChannel(data.data(), bytes, 1, &sid);
+      rc = from_pieces ? MPID_ISendChannelV(from.pieces(), bytes, 1, &sid)
+                       : MPID_ISendChannel(data.data(), bytes, 1, &sid);
     ck_assert_int_eq(rc, 0);
     r.turn(2);
     if (!early) receive();
     r.as(1);
     int done = 0;
-    ck_assert(r.until([&] { r.as(1); return (done = MPID_RecvStatus(rid)) != 0; }));
+    ck_assert(r.until([&] {
+      r.as(1);
+      return (done = MPID_RecvStatus(rid)) != 0;
+    }));
     ck_assert_int_eq(done, 1);
     ck_assert_int_eq(MPID_WRecvFromChannel(rid), static_cast<std::int64_t>(bytes));
     ck_assert_msg(holds(to_pieces ? &to : nullptr, flat, data, room), "round %d", round);
@@ -446,13 +478,16 @@ START_TEST(pieces_and_buffers_mix_at_both_ends) {
 }
 END_TEST
 
-// At any point of its arrival, the second of two as well, to a buffer or pieces, with room for all of it or not.
+// At any point of its arrival, the second of two as well, to a buffer or pieces, with room for all
+// of it or not.
 START_TEST(receive_moves_to_other_memory_with_what_has_arrived) {
   std::mt19937 engine(12);
   const auto random = [&engine](std::size_t n) { return engine() % n; };
   int moved = 0;
   for (int round = 0; round < 600; ++round) {
-    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) { o.frame_bytes = static_cast<std::uint32_t>(20 + random(900)); });
+    SimRanks r(2, narrow(500 + random(3'000)), [&](EngineOptions& o) {
+      o.frame_bytes = static_cast<std::uint32_t>(20 + random(900));
+    });
     r.connect(0, 1);
     const std::size_t bytes = 1 + random(6'000);
     const std::size_t room = random(3) == 0 ? random(bytes + 1) : bytes + random(3);
@@ -465,11 +500,13 @@ START_TEST(receive_moves_to_other_memory_with_what_has_arrived) {
     Bytes block(bytes, 0xbb), first(before.size()), flat(room + 1, 0xee);
     InPieces to = InPieces::random(room + random(2), 1 + random(300), random);
     r.as(1);
-    if (second) ck_assert_int_eq(MPID_IRecvFromChannel(first.data(), first.size(), 0, &first_rid), 0);
+    if (second)
+      ck_assert_int_eq(MPID_IRecvFromChannel(first.data(), first.size(), 0, &first_rid), 0);
     ck_assert_int_eq(MPID_IRecvFromChannel(block.data(), bytes, 0, &rid), 0);
     r.turn(static_cast<int>(random(4)));
     r.as(1);
-    const int rc = MPID_MoveRecvFromChannel(rid, to_pieces ? nullptr : flat.data(), to_pieces ? to.pieces() : nullptr, room);
+    const int rc = MPID_MoveRecvFromChannel(rid, to_pieces ? nullptr : flat.data(),
+                                            to_pieces ? to.pieces() : nullptr, room);
     if (rc == 0) {
       ++moved;
       std::fill(block.begin(), block.end(), 0xdd);
@@ -478,7 +515,10 @@ START_TEST(receive_moves_to_other_memory_with_what_has_arrived) {
       ck_assert_int_eq(MPID_RecvStatus(rid), 1);  // it was complete
     }
     int done = 0;
-    ck_assert(r.until([&] { r.as(1); return (done = MPID_RecvStatus(rid)) != 0; }));
+    ck_assert(r.until([&] {
+      r.as(1);
+      return (done = MPID_RecvStatus(rid)) != 0;
+    }));
     ck_assert_int_eq(done, 1);
     ck_assert_int_eq(MPID_WRecvFromChannel(rid), static_cast<std::int64_t>(bytes));
     if (second) {
@@ -515,7 +555,10 @@ START_TEST(receive_that_has_no_room_for_what_has_arrived_does_not_move) {
   r.as(1);
   ck_assert_int_eq(MPID_RecvStatus(rid), 0);
   ck_assert_int_eq(MPID_MoveRecvFromChannel(rid, much.data(), nullptr, much.size()), -EINVAL);
-  ck_assert(r.until([&] { r.as(1); return MPID_RecvStatus(rid) == 1; }));
+  ck_assert(r.until([&] {
+    r.as(1);
+    return MPID_RecvStatus(rid) == 1;
+  }));
   ck_assert_int_eq(MPID_WRecvFromChannel(rid), 5'000);
   ck_assert(std::equal(little.begin(), little.end(), data.begin()));
 }
@@ -596,7 +639,9 @@ START_TEST(waiting_for_the_channel_keeps_control_packets_in_order) {
   Bytes message = bytes_of(30'000, 1);
   MPID_ChannelId id = 0;
   // Those of any length; the longest ones are taken either way below.
-  const auto packet_of = [](int i) { return bytes_of(i == 7 || i == 8 ? MPID_CONTROL_BYTES_MAX : static_cast<std::size_t>(i + 1), i); };
+  const auto packet_of = [](int i) {
+    return bytes_of(i == 7 || i == 8 ? MPID_CONTROL_BYTES_MAX : static_cast<std::size_t>(i + 1), i);
+  };
   const auto say = [&](int i) {
     const Bytes packet = packet_of(i);
     ck_assert_int_eq(MPID_SendControl(packet.data(), static_cast<int>(packet.size()), 1), 0);
@@ -648,7 +693,8 @@ START_TEST(transfers_are_matched_by_id_whatever_their_order) {
     ck_assert_int_eq(MPID_CreateRecvTransfer(got[i].data(), got[i].size(), 0, &ids[i]), 0);
     ck_assert(ids[i] != 0);
     distinct.insert(ids[i]);
-    ck_assert_int_eq(MPID_StartNBRecvTransfer(got[i].data(), got[i].size(), 0, ids[i], &rids[i]), 0);
+    ck_assert_int_eq(MPID_StartNBRecvTransfer(got[i].data(), got[i].size(), 0, ids[i], &rids[i]),
+                     0);
   }
   ck_assert_uint_eq(distinct.size(), kCount);
   r.as(0);
@@ -659,7 +705,8 @@ START_TEST(transfers_are_matched_by_id_whatever_their_order) {
     MPID_TransferId mine = 1;
     MPID_CreateSendTransfer(data[i].data(), data[i].size(), 1, &mine);
     ck_assert(mine == 0);
-    ck_assert_int_eq(MPID_StartNBSendTransfer(data[i].data(), data[i].size(), 1, ids[i], &sids[i]), 0);
+    ck_assert_int_eq(MPID_StartNBSendTransfer(data[i].data(), data[i].size(), 1, ids[i], &sids[i]),
+                     0);
   }
   r.until([&] { return MPID_ChannelQueued() == 0; });
   for (int i = 0; i < kCount; ++i)
@@ -796,7 +843,8 @@ START_TEST(stale_and_forged_ids_are_harmless) {
   MPID_ChannelId rid = 0;
   MPID_CreateRecvTransfer(got.data(), 100, 0, &id);
   MPID_StartNBRecvTransfer(got.data(), 100, 0, id, &rid);
-  for (const MPID_ChannelId bad : {MPID_ChannelId{1}, id + 1, id + (MPID_ChannelId{1} << 32), id + (MPID_ChannelId{2} << 32), ~MPID_ChannelId{0}}) {
+  for (const MPID_ChannelId bad : {MPID_ChannelId{1}, id + 1, id + (MPID_ChannelId{1} << 32),
+                                   id + (MPID_ChannelId{2} << 32), ~MPID_ChannelId{0}}) {
     ck_assert_int_eq(MPID_RecvStatus(bad), -EINVAL);
     ck_assert_int_eq(MPID_TSendChannel(bad), -EINVAL);
     ck_assert_int_eq(MPID_WRecvFromChannel(bad), -EINVAL);
@@ -841,6 +889,50 @@ START_TEST(second_message_for_a_finished_transfer_does_not_touch_the_buffer) {
   r.as(1);
   ck_assert_int_eq(MPID_EndNBRecvTransfer(id, rid), 4);
   ck_assert_int_eq(std::memcmp(got.data(), "good", 4), 0);
+}
+END_TEST
+
+START_TEST(frame_that_began_before_its_transfer_was_created_does_not_complete_it) {
+  constexpr std::size_t kBytes = 20'000;
+  for (const int partner :
+       {1, 2}) {  // whose transfer it is: that of who guessed its id, and another peer's
+    SimRanks r(3);
+    r.connect(1, 0);
+    r.connect(2, 0);
+    std::vector<std::uint8_t> into(kBytes, 0);
+    const auto guess = bytes_of(kBytes, 4), data = bytes_of(kBytes, 5);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0, sid = 0;
+    r.as(0);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(into.data(), kBytes, partner, &id), 0);
+    MPID_CancelRecvTransfer(id, 0);
+    const MPID_TransferId guessed = id + (std::uint64_t{2} << 32);
+    std::uint64_t allowed = 1'000;
+    r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+      if (host != 1) return could;
+      const std::uint64_t now = std::min(could, allowed);
+      allowed -= now;
+      return now;
+    };
+    r.as(1);
+    ck_assert_int_eq(MPID_StartNBSendTransfer(guess.data(), kBytes, 0, guessed, &sid), 0);
+    r.turn(10);
+    r.as(0);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(into.data(), kBytes, partner, &id), 0);
+    ck_assert_uint_eq(id, guessed);
+    ck_assert_int_eq(MPID_StartNBRecvTransfer(into.data(), kBytes, partner, id, &rid), 0);
+    r.world.write_limit = nullptr;
+    r.turn(50);
+    r.as(0);
+    ck_assert_int_eq(MPID_TestNBRecvTransfer(rid), 0);
+    ck_assert_int_eq(MPID_ChannelPeerError(partner), 0);
+    r.as(partner);
+    ck_assert_int_eq(MPID_StartNBSendTransfer(data.data(), kBytes, 0, id, &sid), 0);
+    r.turn(50);
+    r.as(0);
+    ck_assert_int_eq(static_cast<int>(MPID_EndNBRecvTransfer(id, rid)), kBytes);
+    ck_assert(into == data);
+  }
 }
 END_TEST
 
@@ -1122,9 +1214,9 @@ START_TEST(small_extensions_do_what_they_say) {
   SimRanks r;
   r.connect(0, 1);
   ck_assert_int_eq(MPID_ChannelInHandler(), 0);
-  r.engine(0).set_async(true);
+  r.engine(0).set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
   ck_assert_int_eq(MPID_ChannelInHandler(), 1);
-  r.engine(0).set_async(false);
+  r.engine(0).set_mode({});
   ck_assert_int_eq(MPID_ChannelRefill(), 0);
   ck_assert_int_eq(MPID_ChannelHeadroom(), 1);
   ck_assert_int_eq(MPID_ChannelPeerError(1), 0);
@@ -1171,19 +1263,21 @@ START_TEST(in_the_handler_an_empty_pool_is_an_answer_and_not_an_allocation) {
   SimRanks r;
   r.connect(0, 1);
   r.engine(0).gate().enter();
-  r.engine(0).set_async(true);
+  r.engine(0).set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
   MPID_ChannelId id = 0;
   char byte;
   int rc = 0, made = 0;
   while (rc == 0 && made < 1'000'000) {
     const bool headroom = MPID_ChannelHeadroom() != 0;
     rc = MPID_IRecvFromChannel(&byte, 1, 1, &id);
-    if (rc == 0) ++made;
-    else if (headroom) made = -1'000'000;
+    if (rc == 0)
+      ++made;
+    else if (headroom)
+      made = -1'000'000;
   }
   const int transfer = MPID_CreateRecvTransfer(&byte, 1, 1, &id);
   const int headroom = MPID_ChannelHeadroom();
-  r.engine(0).set_async(false);
+  r.engine(0).set_mode({});
   r.engine(0).gate().leave();
   ck_assert_int_eq(rc, -ENOBUFS);
   ck_assert_int_gt(made, 0);
@@ -1231,7 +1325,8 @@ int open_listener_on_loopback(sockaddr_storage& address) {
   in.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::memcpy(&address, &in, sizeof in);
   const int fd = net.open_stream(AF_INET);
-  if (fd < 0 || net.bind_and_listen(fd, address) != 0 || net.local_address(fd, address) != 0) return -1;
+  if (fd < 0 || net.bind_and_listen(fd, address) != 0 || net.local_address(fd, address) != 0)
+    return -1;
   return fd;
 }
 
@@ -1244,9 +1339,13 @@ int exchange(int rank) {
     if (MPID_SendControl(&round, sizeof round, other) != 0) return __LINE__;
     if (MPID_SendChannel(mine.data(), mine.size(), other) != 0) return __LINE__;
     int got_round = -1, from = -1;
-    if (MPID_RecvAnyControl(&got_round, sizeof got_round, &from) != sizeof got_round || got_round != round || from != other) return __LINE__;
+    if (MPID_RecvAnyControl(&got_round, sizeof got_round, &from) != sizeof got_round ||
+        got_round != round || from != other)
+      return __LINE__;
     Bytes got(n);
-    if (MPID_RecvFromChannel(got.data(), got.size(), other) != static_cast<std::int64_t>(n) || got != theirs) return __LINE__;
+    if (MPID_RecvFromChannel(got.data(), got.size(), other) != static_cast<std::int64_t>(n) ||
+        got != theirs)
+      return __LINE__;
   }
   // Transfers both ways at once, longer than the kernel's buffers.
   Bytes got(8u << 20);
@@ -1259,7 +1358,9 @@ int exchange(int rank) {
   if (MPID_StartNBRecvTransfer(got.data(), got.size(), other, id, &rid) != 0) return __LINE__;
   const Bytes data = bytes_of(8u << 20, rank);
   if (MPID_SendTransfer(data.data(), data.size(), other, theirs) != 0) return __LINE__;
-  if (MPID_EndNBRecvTransfer(id, rid) != static_cast<std::int64_t>(got.size()) || got != bytes_of(8u << 20, other)) return __LINE__;
+  if (MPID_EndNBRecvTransfer(id, rid) != static_cast<std::int64_t>(got.size()) ||
+      got != bytes_of(8u << 20, other))
+    return __LINE__;
   if (MPID_SendControl("bye", 3, other) != 0) return __LINE__;
   char bye[3];
   if (MPID_RecvAnyControl(bye, 3, &from) != 3) return __LINE__;
@@ -1270,7 +1371,8 @@ int exchange(int rank) {
 
 START_TEST(two_processes_exchange_over_real_sockets) {
   sockaddr_storage addresses[2];
-  const int listeners[2] = {open_listener_on_loopback(addresses[0]), open_listener_on_loopback(addresses[1])};
+  const int listeners[2] = {open_listener_on_loopback(addresses[0]),
+                            open_listener_on_loopback(addresses[1])};
   ck_assert_int_ge(listeners[0], 0);
   ck_assert_int_ge(listeners[1], 0);
   const pid_t child = fork();
@@ -1292,22 +1394,4 @@ START_TEST(two_processes_exchange_over_real_sockets) {
 }
 END_TEST
 
-int main() {
-  return run_tests("channel",
-                   {control_packets_are_fifo_per_pair, control_packet_may_be_on_the_callers_stack,
-                    control_packets_of_1_byte_to_the_most_are_taken_and_no_others, control_packet_is_looked_at_where_it_was_read, control_receive_that_is_too_short_gets_the_first_bytes,
-                    data_behind_a_control_packet_arrives_as_one_packet, control_packet_leaves_from_where_it_is, next_control_looks_polls_and_views_in_one, next_control_tells_when_nothing_is_behind_it, recv_any_control_waits_for_a_packet, sends_return_without_the_receivers_help,
-                    channel_messages_are_fifo_per_source, receives_posted_ahead_are_filled_in_posting_order,
-                    channel_receive_that_is_too_short_gets_the_first_bytes_and_the_whole_length, pieces_and_buffers_mix_at_both_ends, receive_moves_to_other_memory_with_what_has_arrived, receive_that_has_no_room_for_what_has_arrived_does_not_move, isend_keeps_the_buffer_until_test_or_wait_says_so,
-                    isend_that_is_complete_at_once_has_no_id, send_channel_waits_only_when_copies_reach_their_bound,
-                    waiting_for_the_channel_keeps_control_packets_in_order, transfers_are_matched_by_id_whatever_their_order,
-                    blocking_transfers_wait_for_each_other, data_for_a_transfer_that_is_not_started_waits_for_its_buffer,
-                    transfer_longer_than_the_buffer_gives_the_first_bytes, cancelled_transfer_is_gone_and_late_data_is_thrown_away,
-                    stale_and_forged_ids_are_harmless, second_message_for_a_finished_transfer_does_not_touch_the_buffer,
-                    control_channel_and_transfer_ids_do_not_collide, lost_peer_completes_every_operation_on_it_with_an_error,
-                    receive_that_was_complete_before_the_loss_stays_good, waiting_for_a_peer_that_dies_ends_with_an_error,
-                    on_complete_of_a_finished_operation_is_called_at_once_and_frees_it, on_complete_may_start_new_operations,
-                    between_hold_and_release_everything_leaves_in_one_system_call, envelope_may_post_the_buffer_for_the_data_right_behind_it,
-                    waiting_calls_let_the_progress_function_act, small_extensions_do_what_they_say,
-                    in_the_handler_an_empty_pool_is_an_answer_and_not_an_allocation, two_processes_exchange_over_real_sockets});
-}
+int main() { return run_tests("channel"); }

@@ -2,8 +2,8 @@
 #include <cstdlib>
 #include <random>
 
-#include "ch_lite/blocks.h"
-#include "ch_lite/credits.h"
+#include "ch_lite/core/blocks.h"
+#include "ch_lite/core/credits.h"
 #include "run_tests.h"
 
 using namespace ch_lite;
@@ -95,7 +95,8 @@ START_TEST(more_than_a_packet_can_return_stays_owed) {
 END_TEST
 
 START_TEST(charge_covers_the_memory_that_a_message_takes) {
-  for (std::uint64_t bytes : {0ull, 1ull, 64ull, 65ull, 1000ull, 16384ull, 262144ull, 262145ull, 1ull << 30}) {
+  for (std::uint64_t bytes :
+       {0ull, 1ull, 64ull, 65ull, 1000ull, 16384ull, 262144ull, 262145ull, 1ull << 30}) {
     ck_assert_uint_ge(message_charge(bytes), bytes + kMessageOverheadBytes);
     ck_assert_uint_eq(message_charge(bytes), kMessageOverheadBytes + Blocks::footprint(bytes));
   }
@@ -108,7 +109,8 @@ START_TEST(windows_of_all_peers_and_lanes_stay_within_the_bound) {
     const std::uint64_t window = credit_window(4u << 20, kMax, size);
     ck_assert_uint_le(window, 4u << 20);
     ck_assert_uint_ge(window, kWindowFloorBytes);
-    if (window > kWindowFloorBytes) ck_assert_uint_le(window * 2 * static_cast<std::uint64_t>(size), kMax);
+    if (window > kWindowFloorBytes)
+      ck_assert_uint_le(window * 2 * static_cast<std::uint64_t>(size), kMax);
   }
   ck_assert_uint_eq(credit_window(1u << 20, kMax, 2), 1u << 20);
 }
@@ -126,23 +128,30 @@ START_TEST(no_credit_is_lost_or_made_over_random_exchanges) {
     for (int step = 0; step < 5000; ++step) {
       const std::uint64_t n = random() % 2000;
       switch (random() % 5) {
-        case 0: if (sender.spend(n)) there += n; break;
-        case 1: if (n <= there) { ck_assert(receiver.accept(n)); there -= n; } break;
-        case 2: if (n <= receiver.held()) receiver.release(n); break;
+        case 0:
+          if (sender.spend(n)) there += n;
+          break;
+        case 1:
+          if (n <= there) {
+            ck_assert(receiver.accept(n));
+            there -= n;
+          }
+          break;
+        case 2:
+          if (n <= receiver.held()) receiver.release(n);
+          break;
         case 3: back += receiver.take_owed(); break;
-        default: if (n <= back) { ck_assert(sender.refund(n)); back -= n; }
+        default:
+          if (n <= back) {
+            ck_assert(sender.refund(n));
+            back -= n;
+          }
       }
-      ck_assert_msg(sender.left() + there + receiver.held() + receiver.owed() + back == kWindow, "seed %u step %d", seed, step);
+      ck_assert_msg(sender.left() + there + receiver.held() + receiver.owed() + back == kWindow,
+                    "seed %u step %d", seed, step);
     }
   }
 }
 END_TEST
 
-int main() {
-  return run_tests("credits",
-                   {sender_cannot_spend_more_than_it_has, half_of_the_window_is_not_to_spare, refund_of_what_was_never_spent_is_refused,
-                    receiver_notices_an_overdraft, message_that_passes_is_owed_like_one_that_was_kept, explicit_return_is_due_at_half_a_window,
-                    more_than_a_packet_can_return_stays_owed, charge_covers_the_memory_that_a_message_takes,
-                    windows_of_all_peers_and_lanes_stay_within_the_bound,
-                    no_credit_is_lost_or_made_over_random_exchanges});
-}
+int main() { return run_tests("credits"); }

@@ -1,4 +1,5 @@
-// The engine over the fake network: every byte boundary, ties, parking, low water, deadlines, losses, and what the handler may do without memory.
+// The engine over the fake network: every byte boundary, ties, parking, low water, deadlines,
+// losses, and what the handler may do without memory.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -34,7 +35,8 @@ std::vector<std::uint8_t> hear(SimRanks& r, int rank, int wanted_from) {
 }
 
 // Freed when it is done: `data` has to stay.
-void send_off(Engine& e, int to, FrameKind kind, std::uint64_t id, const std::vector<std::uint8_t>& data) {
+void send_off(Engine& e, int to, FrameKind kind, std::uint64_t id,
+              const std::vector<std::uint8_t>& data) {
   SendOp* op = nullptr;
   ck_assert_int_eq(e.send(to, kind, id, data.data(), data.size(), op), 0);
   if (op != nullptr) e.release(op);
@@ -52,7 +54,10 @@ void on_done(void* arg, int error) {
 
 // A sink that gathers one message of its kind.
 struct Taker {
-  Taker(Engine& e, FrameKind kind, std::size_t bytes, std::uint8_t filled = 0) : buffer(bytes, filled) { e.set_sink(kind, {this, begin, end}); }
+  Taker(Engine& e, FrameKind kind, std::size_t bytes, std::uint8_t filled = 0)
+      : buffer(bytes, filled) {
+    e.set_sink(kind, {this, begin, end});
+  }
   std::vector<std::uint8_t> buffer;
   Verdict verdict = Verdict::kTake;
   int ended = 0;
@@ -60,7 +65,8 @@ struct Taker {
   static Verdict begin(void* self, int, const FrameHeader& header, Destination& destination) {
     auto* t = static_cast<Taker*>(self);
     if (t->verdict != Verdict::kTake) return t->verdict;
-    if (header.offset < t->buffer.size()) destination = {t->buffer.data() + header.offset, t->buffer.size() - header.offset};
+    if (header.offset < t->buffer.size())
+      destination = {t->buffer.data() + header.offset, t->buffer.size() - header.offset};
     return Verdict::kTake;
   }
   static void end(void* self, int, const FrameHeader& header) {
@@ -72,7 +78,8 @@ struct Taker {
 
 // The same into pieces; of them, at most `room` bytes are given.
 struct PiecesTaker {
-  PiecesTaker(Engine& e, FrameKind kind, const std::vector<std::size_t>& lengths) : memory(lengths), room(memory.bytes()) {
+  PiecesTaker(Engine& e, FrameKind kind, const std::vector<std::size_t>& lengths)
+      : memory(lengths), room(memory.bytes()) {
     e.set_sink(kind, {this, begin, end});
   }
   InPieces memory;
@@ -115,25 +122,22 @@ struct Losses {
 
 // The engine as the controller has it while its handler runs.
 struct InHandler {
-  explicit InHandler(Engine& e) : engine(e) {
-    e.gate().enter();
-    e.set_async(true);
+  explicit InHandler(Engine& e) : hold(e.gate()), scope(e, e.handler_mode()) {
     ++alloc_trap::t_armed;
   }
-  ~InHandler() {
-    --alloc_trap::t_armed;
-    engine.set_async(false);
-    engine.gate().leave();
-  }
-  Engine& engine;
+  ~InHandler() { --alloc_trap::t_armed; }
+  Hold hold;
+  ProgressScope scope;
 };
 
 }  // namespace
 
 START_TEST(control_packets_arrive_in_order_and_whole) {
   SimRanks r;
-  for (int i = 0; i < 50; ++i) ck_assert_int_eq(say(r.engine(0), 1, bytes_of(static_cast<std::size_t>(1 + i * 300), i)), 0);
-  for (int i = 0; i < 50; ++i) ck_assert(hear(r, 1, 0) == bytes_of(static_cast<std::size_t>(1 + i * 300), i));
+  for (int i = 0; i < 50; ++i)
+    ck_assert_int_eq(say(r.engine(0), 1, bytes_of(static_cast<std::size_t>(1 + i * 300), i)), 0);
+  for (int i = 0; i < 50; ++i)
+    ck_assert(hear(r, 1, 0) == bytes_of(static_cast<std::size_t>(1 + i * 300), i));
   ck_assert(!r.engine(1).control_ready());
 }
 END_TEST
@@ -170,7 +174,8 @@ START_TEST(tie_leaves_one_connection_and_blames_nobody) {
 END_TEST
 
 START_TEST(partial_header_of_every_length_resumes) {
-  // Two packets and a bulk frame; the first read ends after n bytes, the next ones come byte by byte for a while.
+  // Two packets and a bulk frame; the first read ends after n bytes, the next ones come byte by
+  // byte for a while.
   for (std::uint64_t n = 1; n < 220; ++n) {
     SimRanks r;
     Taker taker(r.engine(1), FrameKind::kTransfer, 100);
@@ -202,7 +207,7 @@ START_TEST(partial_write_of_every_length_resumes) {
       if (host != 0) return could;
       return writes++ == 0 ? n : writes < 4 ? 1 : could;
     };
-    r.engine(0).hold(1);
+    r.engine(0).cork(1);
     say(r.engine(0), 1, bytes_of(20, 1));
     const auto data = bytes_of(100, 2);
     SendOp* op = nullptr;
@@ -211,7 +216,7 @@ START_TEST(partial_write_of_every_length_resumes) {
     Note note;
     r.engine(0).on_done(op, on_done, &note);
     say(r.engine(0), 1, bytes_of(10, 3));
-    r.engine(0).let_go(1);
+    r.engine(0).uncork(1);
     ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
     ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
     ck_assert(r.until([&] { return taker.ended == 1; }));
@@ -229,12 +234,12 @@ START_TEST(what_is_held_leaves_in_one_system_call) {
   Taker taker(r.engine(1), FrameKind::kChannel, 3000);
   const auto data = bytes_of(3000, 1);
   const std::uint64_t before = r.engine(0).counters().writes;
-  r.engine(0).hold(1);
+  r.engine(0).cork(1);
   say(r.engine(0), 1, bytes_of(40, 2));
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op);
   ck_assert_ptr_nonnull(op);
-  r.engine(0).let_go(1);
+  r.engine(0).uncork(1);
   ck_assert_uint_eq(r.engine(0).counters().writes, before + 1);
   ck_assert(op->done);
   r.engine(0).release(op);
@@ -244,7 +249,9 @@ START_TEST(what_is_held_leaves_in_one_system_call) {
 END_TEST
 
 // Packet `number` of a few that are gathered.
-std::vector<std::uint8_t> small(int number) { return bytes_of(40 + static_cast<std::size_t>(number % 3), number); }
+std::vector<std::uint8_t> small(int number) {
+  return bytes_of(40 + static_cast<std::size_t>(number % 3), number);
+}
 
 void gather(Engine& e, int to, int from_number, int count) {
   e.set_gather(true);
@@ -284,7 +291,8 @@ START_TEST(what_does_not_fit_any_more_sends_off_what_is_gathered) {
 END_TEST
 
 START_TEST(order_holds_between_gathered_and_other_frames) {
-  // Behind what is gathered: a packet that leaves by itself, one too long to be gathered, a channel message, two held together.
+  // Behind what is gathered: a packet that leaves by itself, one too long to be gathered, a channel
+  // message, two held together.
   for (int kind = 0; kind < 4; ++kind) {
     SimRanks r;
     r.connect(0, 1);
@@ -298,11 +306,11 @@ START_TEST(order_holds_between_gathered_and_other_frames) {
       r.engine(0).set_gather(false);
     }
     if (kind == 3) {
-      r.engine(0).hold(1);
+      r.engine(0).cork(1);
       say(r.engine(0), 1, bytes_of(10, 8));
     }
     if (kind >= 2) send_off(r.engine(0), 1, FrameKind::kChannel, 0, data);
-    if (kind == 3) r.engine(0).let_go(1);
+    if (kind == 3) r.engine(0).uncork(1);
     ck_assert_int_eq(r.engine(0).gathered(), 0);
     gather(r.engine(0), 1, 5, 5);
     for (int i = 0; i < 5; ++i) ck_assert(hear(r, 1, 0) == small(i));
@@ -353,14 +361,16 @@ END_TEST
 START_TEST(handler_lets_gathered_packets_go_without_memory) {
   SimRanks r;
   r.connect(0, 1);
-  r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 ? std::min<std::uint64_t>(could, 50) : could; };
+  r.world.write_limit = [&](int host, std::uint64_t could) {
+    return host == 0 ? std::min<std::uint64_t>(could, 50) : could;
+  };
   gather(r.engine(0), 1, 0, 4);
-  r.engine(0).set_async(true);
+  r.engine(0).set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
   {
     alloc_trap::Armed armed;
     r.engine(0).poll();
   }
-  r.engine(0).set_async(false);
+  r.engine(0).set_mode({});
   ck_assert_int_eq(r.engine(0).gathered(), 0);
   ck_assert_uint_eq(r.engine(0).counters().gathered_late, 1);
   for (int i = 0; i < 4; ++i) ck_assert(hear(r, 1, 0) == small(i));
@@ -393,16 +403,26 @@ START_TEST(transfers_take_turns_and_channel_messages_do_not) {
   r.connect(0, 1);
   static std::vector<std::uint64_t> order;
   order.clear();
-  r.engine(1).set_sink(FrameKind::kTransfer, {nullptr, [](void*, int, const FrameHeader& h, Destination&) { order.push_back(h.id); return Verdict::kTake; }, nullptr});
-  r.engine(1).set_sink(FrameKind::kChannel, {nullptr, [](void*, int, const FrameHeader& h, Destination&) { order.push_back(100 + h.total); return Verdict::kTake; }, nullptr});
+  r.engine(1).set_sink(FrameKind::kTransfer, {nullptr,
+                                              [](void*, int, const FrameHeader& h, Destination&) {
+                                                order.push_back(h.id);
+                                                return Verdict::kTake;
+                                              },
+                                              nullptr});
+  r.engine(1).set_sink(FrameKind::kChannel, {nullptr,
+                                             [](void*, int, const FrameHeader& h, Destination&) {
+                                               order.push_back(100 + h.total);
+                                               return Verdict::kTake;
+                                             },
+                                             nullptr});
   const auto data = bytes_of(10'000, 1);
   SendOp* ops[4] = {};
-  r.engine(0).hold(1);
+  r.engine(0).cork(1);
   r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), 5'000, ops[0]);
   r.engine(0).send(1, FrameKind::kTransfer, 2, data.data(), 5'000, ops[1]);
   r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), 3'001, ops[2]);
   r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), 3'002, ops[3]);
-  r.engine(0).let_go(1);
+  r.engine(0).uncork(1);
   ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
   r.turn(20);
   std::vector<std::uint64_t> channel, transfers;
@@ -415,22 +435,22 @@ START_TEST(transfers_take_turns_and_channel_messages_do_not) {
 }
 END_TEST
 
-START_TEST(frame_without_a_buffer_waits_until_unpark) {
+START_TEST(frame_without_a_buffer_waits_until_resume_rx) {
   SimRanks r;
   r.connect(0, 1);
   Taker taker(r.engine(1), FrameKind::kTransfer, 500);
-  taker.verdict = Verdict::kPark;
+  taker.verdict = Verdict::kPause;
   const auto data = bytes_of(500, 6);
   send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   say(r.engine(0), 1, {7});
   r.turn(20);
   ck_assert_int_eq(taker.ended, 0);
-  ck_assert(!r.engine(1).control_ready());  // behind it in the stream
+  ck_assert(!r.engine(1).control_ready());              // behind it in the stream
   ck_assert_uint_eq(r.engine(1).counters().parked, 1);  // and it does not spin on it
   taker.verdict = Verdict::kTake;
   {
     Hold hold(r.engine(1).gate());
-    r.engine(1).unpark(0);
+    r.engine(1).resume_rx(0);
   }
   ck_assert_uint_eq(hear(r, 1, 0)[0], 7);
   ck_assert_int_eq(taker.ended, 1);
@@ -439,12 +459,13 @@ START_TEST(frame_without_a_buffer_waits_until_unpark) {
 END_TEST
 
 // Nobody polls afterwards: what lies in the socket was announced while nobody was to read it.
-START_TEST(unpark_reads_what_came_meanwhile_before_the_gate_is_left) {
+START_TEST(resume_rx_reads_what_came_meanwhile_before_the_gate_is_left) {
   SimRanks r;
   r.connect(0, 1);
   Taker taker(r.engine(1), FrameKind::kTransfer, 300'000);
-  taker.verdict = Verdict::kPark;
-  r.engine(1).gate().set_drain([](void* engine) { static_cast<Engine*>(engine)->poll_all(); }, &r.engine(1));
+  taker.verdict = Verdict::kPause;
+  r.engine(1).gate().set_drain([](void* engine) { static_cast<Engine*>(engine)->poll_all(); },
+                               &r.engine(1));
   const auto data = bytes_of(300'000, 6);
   send_off(r.engine(0), 1, FrameKind::kTransfer, 9, data);
   say(r.engine(0), 1, {7});
@@ -453,8 +474,8 @@ START_TEST(unpark_reads_what_came_meanwhile_before_the_gate_is_left) {
   taker.verdict = Verdict::kTake;
   {
     Hold hold(r.engine(1).gate());
-    r.engine(1).unpark(0);
-    ck_assert_int_eq(taker.ended, 0);  // unpark itself looks only at what has been read
+    r.engine(1).resume_rx(0);
+    ck_assert_int_eq(taker.ended, 0);  // resume_rx itself looks only at what has been read
   }
   ck_assert_int_eq(taker.ended, 1);
   ck_assert(r.engine(1).control_ready());
@@ -486,7 +507,8 @@ START_TEST(idle_connection_holds_no_buffer) {
   for (int i = 1; i <= kPeers; ++i) r.connect(i, 0);
   r.turn(3);
   ck_assert_uint_eq(r.engine(0).stagings_used(), 0);
-  ck_assert_uint_le(sizeof(Connection), 2048);  // the rest of 4 KB is for what the layers above keep per peer
+  ck_assert_uint_le(sizeof(Connection),
+                    2048);  // the rest of 4 KB is for what the layers above keep per peer
   // In the middle of a packet it holds one, and afterwards none.
   std::uint64_t allowed = kFrameHeaderBytes + 5;
   r.world.read_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
@@ -505,7 +527,8 @@ START_TEST(idle_connection_holds_no_buffer) {
 }
 END_TEST
 
-// The handler cannot make buffers: it reads as many connections as it has, acts on their packets, and reads the next ones.
+// The handler cannot make buffers: it reads as many connections as it has, acts on their packets,
+// and reads the next ones.
 START_TEST(handler_hears_more_peers_than_it_has_buffers) {
   constexpr int kSenders = 5 * static_cast<int>(StagingStock::kReady);
   SimRanks r(kSenders + 1);
@@ -522,7 +545,8 @@ START_TEST(handler_hears_more_peers_than_it_has_buffers) {
       std::uint8_t packet[200];
       int from = 0;
       const std::uint32_t length = e.take_control(packet, sizeof packet, from);
-      wrong += length != 200 || std::memcmp(packet, packets[static_cast<std::size_t>(from)].data(), 200) != 0;
+      wrong += length != 200 ||
+               std::memcmp(packet, packets[static_cast<std::size_t>(from)].data(), 200) != 0;
       ++heard;
       if (!e.control_ready()) e.poll_all();
     }
@@ -533,7 +557,8 @@ START_TEST(handler_hears_more_peers_than_it_has_buffers) {
 }
 END_TEST
 
-// Peers that stop in the middle of a packet can use up the handler's buffers. Ordinary context makes more, and nothing is lost.
+// Peers that stop in the middle of a packet can use up the handler's buffers. Ordinary context
+// makes more, and nothing is lost.
 START_TEST(peers_stuck_in_the_middle_of_packets_do_not_keep_others_out) {
   constexpr int kStuck = 2 * static_cast<int>(StagingStock::kSpare);
   SimRanks r(kStuck + 2);
@@ -609,7 +634,8 @@ START_TEST(abandoned_destination_is_not_written_any_more) {
 }
 END_TEST
 
-// From pieces into pieces of other lengths: the first write, then the first read, ends after n bytes; the next ones come byte by byte for a while.
+// From pieces into pieces of other lengths: the first write, then the first read, ends after n
+// bytes; the next ones come byte by byte for a while.
 START_TEST(pieces_cut_at_every_byte_leave_and_arrive_whole) {
   for (const std::uint32_t frame : {1'000u, 33u}) {
     for (int cut_reads = 0; cut_reads < 2; ++cut_reads) {
@@ -618,26 +644,30 @@ START_TEST(pieces_cut_at_every_byte_leave_and_arrive_whole) {
         PiecesTaker taker(r.engine(1), FrameKind::kTransfer, kOtherPieces);
         r.connect(0, 1);
         int calls = 0;
-        (cut_reads != 0 ? r.world.read_limit : r.world.write_limit) = [&](int host, std::uint64_t could) -> std::uint64_t {
+        (cut_reads != 0 ? r.world.read_limit : r.world.write_limit) =
+            [&](int host, std::uint64_t could) -> std::uint64_t {
           if (host != cut_reads || could == 0) return could;
           return calls++ == 0 ? n : calls < 12 ? 1 : could;
         };
         const auto data = bytes_of(100, 2);
         InPieces from(kSomePieces);
         from.fill(data);
-        r.engine(0).hold(1);
+        r.engine(0).cork(1);
         say(r.engine(0), 1, bytes_of(20, 1));
         SendOp* op = nullptr;
-        ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 5, Memory::in_pieces(from.pieces()), data.size(), op), 0);
+        ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 5,
+                                          Memory::in_pieces(from.pieces()), data.size(), op),
+                         0);
         ck_assert_ptr_nonnull(op);
         Note note;
         r.engine(0).on_done(op, on_done, &note);
         say(r.engine(0), 1, bytes_of(10, 3));
-        r.engine(0).let_go(1);
+        r.engine(0).uncork(1);
         ck_assert(hear(r, 1, 0) == bytes_of(20, 1));
         ck_assert(hear(r, 1, 0) == bytes_of(10, 3));
         ck_assert(r.until([&] { return taker.ended == 1; }));
-        ck_assert_msg(taker.memory.packed() == data, "frames of %u, %s cut after %d", frame, cut_reads != 0 ? "reads" : "writes", static_cast<int>(n));
+        ck_assert_msg(taker.memory.packed() == data, "frames of %u, %s cut after %d", frame,
+                      cut_reads != 0 ? "reads" : "writes", static_cast<int>(n));
         ck_assert(taker.memory.untouched_but(data.size()));
         ck_assert_int_eq(note.calls, 1);
         ck_assert_int_eq(note.error, 0);
@@ -759,7 +789,8 @@ START_TEST(frame_of_a_kind_without_a_sink_loses_the_peer) {
 END_TEST
 
 START_TEST(every_changed_bit_of_a_header_is_survived) {
-  // The peer is lost, or the change was harmless, or the stream waits for bytes that do not come; then a broken connection still ends it.
+  // The peer is lost, or the change was harmless, or the stream waits for bytes that do not come;
+  // then a broken connection still ends it.
   for (unsigned bit = 0; bit < kFrameHeaderBytes * 8; ++bit) {
     SimRanks r;
     r.connect(0, 1);
@@ -768,7 +799,8 @@ START_TEST(every_changed_bit_of_a_header_is_survived) {
     losses.install(r.engine(1));
     bool once = true;
     r.world.tamper = [&](int host, std::vector<std::uint8_t>& b) {
-      if (host == 0 && once && b.size() > bit / 8) b[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8), once = false;
+      if (host == 0 && once && b.size() > bit / 8)
+        b[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8), once = false;
     };
     const auto data = bytes_of(64, 1);
     send_off(r.engine(0), 1, FrameKind::kTransfer, 5, data);
@@ -784,10 +816,12 @@ START_TEST(every_changed_bit_of_a_header_is_survived) {
     };
     listen();
     ck_assert(!once);
-    if (bit < 8 || (bit >= 14 && bit < 24)) ck_assert_int_eq(losses.count, 1);  // magic, more padding than there may be, version
+    if (bit < 8 || (bit >= 14 && bit < 24))
+      ck_assert_int_eq(losses.count, 1);  // magic, more padding than there may be, version
     r.world.cut(0, 1);
     listen();
-    say(r.engine(1), 0, {1});  // a connection that is parked (a channel frame, and nobody receives) is looked at by the next send only
+    say(r.engine(1), 0, {1});  // a connection that is parked (a channel frame, and nobody receives)
+                               // is looked at by the next send only
     listen();
     ck_assert_msg(losses.count == 1, "bit %u: %d losses", bit, losses.count);
   }
@@ -844,7 +878,8 @@ START_TEST(peer_that_dies_is_lost_and_everything_queued_for_it_completes) {
 END_TEST
 
 START_TEST(silent_peer_is_given_up_at_the_deadline_by_polling_alone) {
-  // With either parity of the polls made before: one counter that two calls moved once hid the deadline from every second count.
+  // With either parity of the polls made before: one counter that two calls moved once hid the
+  // deadline from every second count.
   for (int before = 0; before < 2; ++before) {
     sim::Faults f = SimRanks::no_faults();
     f.unanswered = 1024;
@@ -861,6 +896,592 @@ START_TEST(silent_peer_is_given_up_at_the_deadline_by_polling_alone) {
     ck_assert_int_eq(losses.count, 1);
     ck_assert_int_eq(losses.error, ETIMEDOUT);
   }
+}
+END_TEST
+
+// Time passes in steps of 10 ms, and of all ranks only `rank` polls.
+void poll_alone(SimRanks& r, int rank, int seconds) {
+  for (int i = 0; i < 100 * seconds; ++i) {
+    r.world.pass(10'000'000);
+    Hold hold(r.engine(rank).gate());
+    r.engine(rank).refill();
+    r.engine(rank).poll_all();
+  }
+}
+
+START_TEST(peer_that_computes_for_minutes_before_it_accepts_is_not_lost) {
+  SimRanks r;  // connect_timeout is 1 s
+  Losses losses;
+  losses.install(r.engine(0));
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 0, 120);
+  ck_assert_int_eq(losses.count, 0);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  ck_assert_int_eq(losses.count, 0);
+}
+END_TEST
+
+START_TEST(peer_that_stops_in_the_middle_of_the_handshake_is_not_lost) {
+  SimRanks r;
+  Losses losses;
+  losses.install(r.engine(0));
+  say(r.engine(0), 1, {5});
+  for (int i = 0; i < 3;
+       ++i) {  // hello and challenge have been exchanged, the proof lies at rank 1 unread
+    poll_alone(r, 1 - i % 2, 1);
+  }
+  poll_alone(r, 0, 120);
+  ck_assert_int_eq(losses.count, 0);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+}
+END_TEST
+
+START_TEST(caller_that_computes_before_it_has_said_hello_is_not_lost_to_it) {
+  SimRanks r;  // connect_timeout is 1 s
+  Losses losses;
+  losses.install(r.engine(0));
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 1, 15);
+  ck_assert_uint_eq(r.engine(1).counters().connections_refused, 0);
+  r.world.pass(40'000'000'000);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  ck_assert_int_eq(losses.count, 0);
+}
+END_TEST
+
+// LITE_CONTROLLER=sync: whatever the peer does, it takes one look of the caller for each step.
+START_TEST(caller_that_looks_every_half_minute_is_let_in) {
+  for (const int peer_polls_s : {0, 29}) {
+    SimRanks r;  // connect_timeout is 1 s
+    Losses losses;
+    losses.install(r.engine(0));
+    say(r.engine(0), 1, {5});
+    int looks = 0;
+    for (; r.engine(0).counters().connections == 0 && looks < 10; ++looks) {
+      poll_alone(r, 1, peer_polls_s);
+      r.world.pass(30'000'000'000 - peer_polls_s * 1'000'000'000LL);
+      for (int rank : {1, 0}) {
+        Hold hold(r.engine(rank).gate());
+        r.engine(rank).poll_all();
+      }
+    }
+    ck_assert_int_le(looks, 4);
+    ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+    ck_assert_int_eq(losses.count, 0);
+    ck_assert_uint_eq(r.engine(1).counters().connections_refused, 0);
+  }
+}
+END_TEST
+
+START_TEST(peer_cut_off_before_it_accepts_is_lost_by_silence) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.stream = {0, 2, 1}; });
+  Losses losses;
+  losses.install(r.engine(0));
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 0, 1);
+  r.world.mute(0, 1);
+  for (int i = 0; i < 10 && losses.count == 0; ++i) {
+    poll_alone(r, 0, 1);
+    r.turn(5000);  // it is looked for every few thousand polls
+  }
+  ck_assert_int_eq(losses.count, 1);
+  ck_assert_int_eq(losses.error, ETIMEDOUT);
+}
+END_TEST
+
+// Everybody but rank 0 polls; rank 0 has its handler only, which may not allocate.
+void turn_with_handler(SimRanks& r, int ranks, int turns) {
+  for (; turns > 0; --turns) {
+    {
+      InHandler in(r.engine(0));
+      r.engine(0).poll_all();
+      std::uint8_t packet[64];
+      for (int from; r.engine(0).take_control(packet, sizeof packet, from) != 0;) {}
+    }
+    for (int i = 1; i < ranks; ++i) {
+      Hold hold(r.engine(i).gate());
+      r.engine(i).refill();
+      r.engine(i).poll_all();
+    }
+    r.world.skip(100'000);
+  }
+}
+
+START_TEST(handler_accepts_every_rank_that_calls) {
+  constexpr int kRanks = 40;
+  SimRanks r(kRanks);
+  Losses losses[kRanks];
+  for (int i = 0; i < kRanks; ++i) losses[i].install(r.engine(i));
+  for (int i = 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+  turn_with_handler(r, kRanks, 200);
+  ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+  for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+}
+END_TEST
+
+START_TEST(silent_strangers_do_not_keep_ranks_out_of_the_handler) {
+  for (const int strangers : {4, 5, 63, 64, 65, 100, 300}) {
+    constexpr int kRanks = 7;
+    SimRanks r(kRanks);
+    Losses losses[kRanks];
+    for (int i = 0; i < kRanks; ++i) losses[i].install(r.engine(i));
+    for (int i = 0; i < strangers; ++i) r.world.stranger_connect(0);
+    turn_with_handler(r, kRanks, 20);
+    for (int i = 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+    turn_with_handler(r, kRanks, 2000);
+    ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+    for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+  }
+}
+END_TEST
+
+START_TEST(own_attempts_do_not_take_the_room_of_callers) {
+  constexpr int kRanks = 70, kCalled = 66;
+  SimRanks r(kRanks);
+  for (int i = 1; i <= kCalled; ++i) say(r.engine(0), i, {1});
+  poll_alone(r, 0, 1);  // their kernels have accepted, and they compute
+  for (int i = kCalled + 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+  for (int turns = 0; turns < 20; ++turns) {
+    for (int i = 0; i < kRanks; ++i) {
+      if (i != 0 && i <= kCalled) continue;
+      Hold hold(r.engine(i).gate());
+      r.engine(i).refill();
+      r.engine(i).poll_all();
+    }
+    r.world.skip(100'000);
+  }
+  ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1 - kCalled);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+}
+END_TEST
+
+START_TEST(who_has_said_nothing_makes_room_before_who_has_said_hello) {
+  SimRanks r(3);
+  say(r.engine(1), 0, {5});
+  for (const int rank : {1, 0}) poll_alone(r, rank, 1);  // rank 1 is challenged, and computes
+  for (int i = 0; i < 64; ++i) r.world.stranger_connect(0);
+  poll_alone(r, 0, 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 1);
+  for (const int rank : {1, 0}) poll_alone(r, rank, 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 1);
+}
+END_TEST
+
+START_TEST(strangers_give_their_descriptors_up_for_a_connection_of_ours) {
+  SimRanks r;
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.descriptors_left = 2;
+  for (int i = 0; i < 2; ++i) r.world.stranger_connect(0);
+  r.turn(20);
+  ck_assert_int_eq(r.world.descriptors_left, 0);
+  say(r.engine(0), 1, {5});
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  ck_assert_int_eq(losses.count, 0);
+}
+END_TEST
+
+// Rank 0 has no descriptor for a caller: the listener is not tried at every poll.
+START_TEST(caller_waits_until_there_is_a_descriptor_for_it) {
+  SimRanks r(2, SimRanks::no_faults(),
+             [](EngineOptions& o) { o.connect_timeout_ns = 10'000'000'000; });
+  Losses losses[2];
+  for (int i = 0; i < 2; ++i) losses[i].install(r.engine(i));
+  r.world.descriptors_left = 0;
+  say(r.engine(1), 0, {5});
+  for (int i = 0; i < 3000; ++i) {
+    r.turn();
+    r.world.pass(1'000'000);
+  }
+  ck_assert_int_ge(r.world.accepts_without_descriptor, 10);
+  ck_assert_int_le(r.world.accepts_without_descriptor, 40);  // in 3 s and a little
+  ck_assert_uint_eq(r.engine(0).counters().connections, 0);
+  r.world.descriptors_left = 1;
+  r.until([&] {
+    r.world.pass(1'000'000);
+    return r.engine(0).counters().connections == 1;
+  });
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 5);
+  for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+}
+END_TEST
+
+START_TEST(ranks_that_cannot_be_accepted_are_given_up_with_the_reason) {
+  SimRanks r(3);  // connect_timeout is 1 s
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.descriptors_left = 1;
+  say(r.engine(1), 0, {5});
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 5);
+  say(r.engine(2), 0, {6});
+  poll_alone(r, 2, 1);
+  poll_alone(r, 0, 4);
+  ck_assert_int_eq(losses.count, 1);
+  ck_assert_int_eq(losses.peer, 2);
+  ck_assert_int_eq(losses.error, EMFILE);
+}
+END_TEST
+
+// The handler and the helper thread cannot end the shortage, and the application may: the time that
+// it computes does not count.
+START_TEST(shortage_of_descriptors_while_the_application_computes_gives_nobody_up) {
+  for (const bool thread : {false, true}) {
+    SimRanks r(3);  // connect_timeout is 1 s
+    Losses losses;
+    losses.install(r.engine(0));
+    r.world.descriptors_left = 0;
+    say(r.engine(1), 0, {5});
+    for (int tenths = 0; tenths < 50; ++tenths) {
+      poll_alone(r, 1, 1);
+      if (thread) {
+        Hold hold(r.engine(0).gate());
+        ProgressScope helper(r.engine(0), ProgressMode::helper_thread());
+        r.engine(0).poll_all();
+      } else {
+        InHandler in(r.engine(0));
+        r.engine(0).poll();
+      }
+      r.world.skip(100'000'000);
+    }
+    ck_assert_int_ge(r.world.accepts_without_descriptor, 10);
+    ck_assert_int_eq(losses.count, 0);
+    r.world.descriptors_left = 1;
+    ck_assert_uint_eq(hear(r, 0, 1)[0], 5);
+    ck_assert_int_eq(losses.count, 0);
+  }
+}
+END_TEST
+
+START_TEST(spare_descriptor_is_for_one_connection_and_comes_back) {
+  SimRanks r(3, SimRanks::no_faults(),
+             [](EngineOptions& o) { o.connect_timeout_ns = 10'000'000'000; });
+  EngineOptions o;
+  o.size = 3;
+  o.peers = r.peers.data();
+  o.connect_timeout_ns = 10'000'000'000;
+  r.engines[0].reset();
+  o.listener = r.world.make_listener(0);
+  o.spare = r.world.net(0).open_stream(AF_INET);
+  ck_assert_int_ge(o.spare, 0);
+  r.engines[0] = std::make_unique<Engine>(r.world.net(0), o);
+  ck_assert_int_eq(r.engine(0).start(), 0);
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.descriptors_left = 0;
+  const int stranger = r.world.stranger_connect(0);  // it has the spare one until a rank calls
+  r.turn(20);
+  ck_assert_int_eq(r.world.descriptors_left, 0);
+  say(r.engine(1), 0, {5});
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 5);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 1);
+  r.world.stranger_close(stranger);
+  r.lose_host(1);
+  r.turn(20);
+  ck_assert_int_eq(losses.count, 1);
+  ck_assert_int_eq(r.world.descriptors_left, 0);  // held again
+  say(r.engine(0), 2, {6});                       // and taken by a connection of its own
+  ck_assert_uint_eq(hear(r, 2, 0)[0], 6);
+  ck_assert_int_eq(losses.count, 1);
+}
+END_TEST
+
+// Rank 0 computes and nothing is outstanding there: it has the handler of the callers' signal only.
+// Everybody else polls.
+void look_at_callers(Engine& e) {
+  InHandler in(e);
+  e.set_mode(e.mode().for_callers());
+  e.poll();
+}
+
+void turn_with_callers_handler(SimRanks& r, int turns) {
+  for (; turns > 0; --turns) {
+    if (r.world.take_signal(0, sim::kCallerSignal)) look_at_callers(r.engine(0));
+    for (int i = 1; i < static_cast<int>(r.engines.size()); ++i) {
+      Hold hold(r.engine(i).gate());
+      r.engine(i).refill();
+      r.engine(i).poll_all();
+    }
+    r.world.skip(100'000);
+  }
+}
+
+// As the sigio controller leaves rank 0 when it has nothing outstanding: the main signal is
+// blocked, and not even raised.
+void compute(SimRanks& r) {
+  Engine& e = r.engine(0);
+  Hold hold(e.gate());
+  e.set_signal_driven(1, sim::kMainSignal);
+  e.set_signals(false);
+  ck_assert_int_eq(e.hear_callers(sim::kCallerSignal), 0);
+  e.set_outstanding(false);
+}
+
+START_TEST(callers_come_in_while_nothing_is_outstanding_and_their_messages_wait) {
+  SimRanks r(3);
+  compute(r);
+  say(r.engine(1), 0, {7});
+  turn_with_callers_handler(r, 50);
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  ck_assert_uint_eq(r.engine(1).queued_sends(), 0);
+  ck_assert(!r.engine(0).control_ready());
+  ck_assert_uint_eq(r.engine(0).counters().bytes_in, 0);
+  // What comes from who is connected does not interrupt.
+  const std::uint64_t waits = r.engine(0).counters().waits;
+  for (int i = 0; i < 20; ++i) {
+    say(r.engine(1), 0, {8});
+    turn_with_callers_handler(r, 5);
+  }
+  ck_assert_uint_eq(r.engine(0).counters().waits, waits);
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 7);
+}
+END_TEST
+
+START_TEST(whose_message_is_awaited_is_heard_by_the_other_signal_once_it_is_up) {
+  for (std::uint64_t seed = 1; seed <= 30; ++seed) {
+    sim::Faults f = SimRanks::no_faults();
+    f.delay_max_ns = 200'000;
+    SimRanks r(3, f, {}, seed);
+    compute(r);
+    {
+      Hold hold(r.engine(0).gate());
+      r.engine(0).set_outstanding(true);
+      r.engine(0).set_signals(true);
+    }
+    bool drained = false;
+    r.engine(0).gate().set_drain([](void* arg) { *static_cast<bool*>(arg) = true; }, &drained);
+    say(r.engine(1), 0, {7});
+    for (int i = 0; i < 200 && r.engine(0).counters().connections == 0; ++i)
+      turn_with_callers_handler(r, 1);
+    ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+    ck_assert(drained);  // what came before the signal was changed
+    turn_with_callers_handler(r, 20);
+    r.world.take_signal(0);
+    say(r.engine(1), 0, {8});
+    turn_with_callers_handler(r, 20);
+    ck_assert(r.world.take_signal(0));
+  }
+}
+END_TEST
+
+START_TEST(when_all_ranks_are_connected_the_listener_is_as_ever) {
+  for (const bool lost : {false, true}) {
+    SimRanks r(4);
+    const int listener = 0;  // the first descriptor of all
+    compute(r);
+    r.world.stranger_connect(0);
+    turn_with_callers_handler(r, 5);
+    ck_assert_int_eq(r.world.called(0), 2);
+    ck_assert_int_eq(r.world.signal_of(listener), sim::kCallerSignal);
+    {
+      Hold hold(r.engine(0).gate());
+      r.engine(0).set_signals(true);
+      r.engine(0).set_signals(false);
+    }
+    ck_assert_int_eq(r.world.signal_of(listener), sim::kCallerSignal);
+    for (int i = 1; i < 3; ++i) say(r.engine(i), 0, {1});
+    turn_with_callers_handler(r, 50);
+    ck_assert(r.engine(0).awaits_callers());
+    ck_assert_int_eq(r.world.called(0), 2);
+    if (lost) {
+      Hold hold(r.engine(0).gate());
+      r.engine(0).give_up(3, EPIPE);
+    } else {
+      say(r.engine(3), 0, {1});
+      turn_with_callers_handler(r, 50);
+    }
+    ck_assert(!r.engine(0).awaits_callers());
+    ck_assert_int_eq(r.world.called(0), 0);
+    ck_assert_int_eq(r.world.signal_of(listener), 0);
+    Hold hold(r.engine(0).gate());
+    r.engine(0).set_signals(true);
+    ck_assert_int_eq(r.world.signal_of(listener), sim::kMainSignal);
+  }
+}
+END_TEST
+
+START_TEST(silent_strangers_do_not_keep_ranks_out_while_nothing_is_outstanding) {
+  for (const int strangers : {4, 63, 64, 65, 100, 300}) {
+    constexpr int kRanks = 7;
+    SimRanks r(kRanks);
+    Losses losses[kRanks];
+    for (int i = 0; i < kRanks; ++i) losses[i].install(r.engine(i));
+    compute(r);
+    for (int i = 0; i < strangers; ++i) r.world.stranger_connect(0);
+    turn_with_callers_handler(r, 20);
+    for (int i = 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+    turn_with_callers_handler(r, 2000);
+    ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+    for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+  }
+}
+END_TEST
+
+START_TEST(strangers_without_end_do_not_keep_the_application_from_computing) {
+  SimRanks r(3);
+  compute(r);
+  for (int i = 0; i < 4 * Allowance::kBurst; ++i) r.world.stranger_connect(0);
+  r.world.skip(100'000);
+  look_at_callers(r.engine(0));
+  ck_assert_uint_le(r.engine(0).counters().connections_refused, Allowance::kBurst);
+  ck_assert_int_gt(r.engine(0).callers_rest_ns(), 0);
+  const std::uint64_t calls = r.engine(0).counters().system_calls();
+  for (int i = 0; i < 100; ++i) look_at_callers(r.engine(0));
+  ck_assert_uint_eq(r.engine(0).counters().system_calls(), calls);
+  // A rank that calls behind them has its turn all the same.
+  say(r.engine(1), 0, {7});
+  for (int i = 0; i < 100 && r.engine(0).counters().connections == 0; ++i) {
+    r.world.pass(Allowance::kRestNs);
+    look_at_callers(r.engine(0));
+    Hold hold(r.engine(1).gate());
+    r.engine(1).poll_all();
+  }
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+}
+END_TEST
+
+// The handler has four nodes here, and is told once of all of them.
+START_TEST(strangers_that_hang_up_at_once_do_not_keep_ranks_out) {
+  for (const bool outstanding : {false, true}) {
+    SimRanks r(3);
+    compute(r);
+    for (int i = 0; i < 50; ++i) r.world.stranger_close(r.world.stranger_connect(0));
+    say(r.engine(1), 0, {7});
+    r.world.skip(100'000);
+    for (int turn = 0; turn < 20; ++turn) {
+      // Twice: when the rank behind the strangers says its hello, and its proof.
+      const bool told = r.world.take_signal(0, sim::kCallerSignal) || r.world.take_signal(0);
+      if (told && outstanding) {
+        InHandler in(r.engine(0));
+        r.engine(0).poll_all();
+      } else if (told) {
+        look_at_callers(r.engine(0));
+      }
+      Hold hold(r.engine(1).gate());
+      r.engine(1).poll_all();
+      r.world.skip(100'000);
+    }
+    ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  }
+}
+END_TEST
+
+START_TEST(slow_writer_uses_up_the_allowance_too) {
+  SimRanks r(3);
+  compute(r);
+  const std::uint8_t byte = 1;
+  int written = 0;
+  while (r.engine(0).callers_rest_ns() == 0 && written < 10 * Allowance::kBurst) {
+    const int fd = r.world.stranger_connect(0);
+    for (int i = 0; i < 60; ++i, ++written) {
+      r.world.stranger_write(fd, &byte, 1);
+      r.world.skip(10'000);
+      turn_with_callers_handler(r, 1);
+    }
+    r.world.stranger_close(fd);
+  }
+  ck_assert_int_le(written, 2 * Allowance::kBurst);
+}
+END_TEST
+
+START_TEST(strangers_time_is_over_while_nothing_is_outstanding_too) {
+  SimRanks r(3);
+  compute(r);
+  r.world.stranger_connect(0);
+  turn_with_callers_handler(r, 5);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);
+  r.world.pass(11'000'000'000);
+  r.world.stranger_connect(0);  // the next event
+  turn_with_callers_handler(r, 5);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);
+}
+END_TEST
+
+START_TEST(callers_that_cannot_be_accepted_are_looked_at_again_later) {
+  sim::Faults f = SimRanks::no_faults();
+  f.no_descriptor = 1024;
+  SimRanks r(3, f);
+  compute(r);
+  r.world.stranger_connect(0);
+  turn_with_callers_handler(r, 5);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);  // the listener, and who waits there
+  ck_assert_int_gt(r.engine(0).callers_rest_ns(), 0);
+  r.world.calm();
+  r.world.pass(Allowance::kRestNs);
+  ck_assert_int_eq(r.engine(0).callers_rest_ns(), 0);
+  look_at_callers(r.engine(0));
+  ck_assert_int_eq(r.world.called(0), 2);
+}
+END_TEST
+
+START_TEST(connect_error_that_may_pass_is_tried_again_until_the_deadline) {
+  for (const int error : {EHOSTUNREACH, ENETUNREACH, ENETDOWN, EADDRNOTAVAIL, EMFILE, ENFILE,
+                          ENOBUFS, ENOMEM, ETIMEDOUT}) {
+    for (const bool at_open : {false, true}) {
+      for (const bool passes : {false, true}) {
+        SimRanks r(2, SimRanks::no_faults(),
+                   [](EngineOptions& o) { o.connect_timeout_ns = 10'000'000'000; });
+        Losses losses;
+        losses.install(r.engine(0));
+        (at_open ? r.world.fail_open : r.world.fail_connect) = error;
+        say(r.engine(0), 1, {5});
+        poll_alone(r, 0, 9);
+        ck_assert_int_eq(losses.count, 0);
+        if (passes) r.world.fail_open = r.world.fail_connect = 0;
+        poll_alone(r, 0, 3);
+        ck_assert_int_eq(losses.count, passes ? 0 : 1);
+        if (passes)
+          ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+        else
+          ck_assert_int_eq(losses.error, error);  // the reason, and not that time is over
+      }
+    }
+  }
+}
+END_TEST
+
+START_TEST(connect_error_that_stays_is_no_reason_to_wait) {
+  for (const int error : {ECONNREFUSED, EACCES, EAFNOSUPPORT}) {
+    SimRanks r(2, SimRanks::no_faults(),
+               [](EngineOptions& o) { o.connect_timeout_ns = 10'000'000'000; });
+    Losses losses;
+    losses.install(r.engine(0));
+    r.world.fail_connect = error;
+    Hold hold(r.engine(0).gate());
+    const std::uint8_t byte = 1;
+    const iovec part = {const_cast<std::uint8_t*>(&byte), 1};
+    ck_assert_int_eq(r.engine(0).send_control(1, &part, 1), -error);
+    ck_assert_int_eq(losses.count, 1);
+  }
+}
+END_TEST
+
+START_TEST(time_in_which_the_application_computes_does_not_count_as_connecting) {
+  SimRanks r;  // connect_timeout is 1 s
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.fail_connect = EHOSTUNREACH;
+  say(r.engine(0), 1, {5});
+  r.world.pass(40'000'000'000);
+  r.world.fail_connect = 0;  // the link was back long before anybody could look
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  ck_assert_int_eq(losses.count, 0);
+}
+END_TEST
+
+START_TEST(program_that_looks_seldom_learns_of_an_unreachable_peer) {
+  SimRanks r;
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.fail_connect = EHOSTUNREACH;
+  say(r.engine(0), 1, {5});
+  for (int i = 0; i < 6; ++i) {  // as by MPI_Test once in three seconds
+    r.world.pass(3'000'000'000);
+    Hold hold(r.engine(0).gate());
+    r.engine(0).poll();
+  }
+  ck_assert_int_eq(losses.count, 1);
 }
 END_TEST
 
@@ -900,7 +1521,7 @@ START_TEST(parked_connection_that_breaks_is_not_reported_again_and_again) {
   SimRanks r;
   r.connect(0, 1);
   Taker taker(r.engine(1), FrameKind::kTransfer, 500);
-  taker.verdict = Verdict::kPark;
+  taker.verdict = Verdict::kPause;
   Losses losses;
   losses.install(r.engine(1));
   const auto data = bytes_of(500, 6);
@@ -911,20 +1532,24 @@ START_TEST(parked_connection_that_breaks_is_not_reported_again_and_again) {
   for (int i = 0; i < 20; ++i) {
     r.world.skip(100'000);
     Hold hold(r.engine(1).gate());
-    ck_assert_int_eq(r.engine(1).poll_all(), 0);  // an event would end every sleep at once, and the connection would still not be read
+    ck_assert_int_eq(
+        r.engine(1).poll_all(),
+        0);  // an event would end every sleep at once, and the connection would still not be read
   }
   ck_assert_int_eq(losses.count, 0);
   taker.verdict = Verdict::kTake;
   {
     Hold hold(r.engine(1).gate());
-    r.engine(1).unpark(0);
+    r.engine(1).resume_rx(0);
   }
-  ck_assert(r.until([&] { return losses.count == 1; }));  // and when it is read again the loss is seen
+  ck_assert(
+      r.until([&] { return losses.count == 1; }));  // and when it is read again the loss is seen
 }
 END_TEST
 
 START_TEST(proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal) {
-  // By hand, as rank 1 would: the proof comes after epoll was asked and before the clock is looked at; another stranger makes the event.
+  // By hand, as rank 1 would: the proof comes after epoll was asked and before the clock is looked
+  // at; another stranger makes the event.
   SimRanks r;
   const EngineOptions options;  // their secret is that of the simulated ranks
   const HelloContext own = {1, 2, options.secret};
@@ -941,7 +1566,9 @@ START_TEST(proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal) {
   r.world.skip(1'000'000);
   int visits = 0;
   r.world.boundary = [&](int host) {
-    if (host == 0 && ++visits == 2) r.world.stranger_write(fd, &proof, sizeof proof);  // the end of the first call, which is wait()
+    if (host == 0 && ++visits == 2)
+      r.world.stranger_write(fd, &proof,
+                             sizeof proof);  // the end of the first call, which is wait()
   };
   {
     Hold hold(r.engine(0).gate());
@@ -1006,17 +1633,18 @@ START_TEST(copies_of_what_the_kernel_did_not_take_are_bounded) {
   ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
   r.engine(0).release(b);
   SendOp* c = nullptr;  // what was freed is there again
-  r.engine(0).hold(1);
+  r.engine(0).cork(1);
   r.engine(0).send(1, FrameKind::kTransfer, 3, data.data(), data.size(), c);
   ck_assert(r.engine(0).keep_copy(c));
   r.engine(0).release(c);
-  r.engine(0).let_go(1);
+  r.engine(0).uncork(1);
   r.until([&] { return r.engine(0).queued_sends() == 0; });
 }
 END_TEST
 
 START_TEST(large_packet_of_the_handler_survives_a_full_socket) {
-  for (const std::uint64_t taken : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{31}, std::uint64_t{32}, std::uint64_t{500}}) {
+  for (const std::uint64_t taken : {std::uint64_t{0}, std::uint64_t{1}, std::uint64_t{31},
+                                    std::uint64_t{32}, std::uint64_t{500}}) {
     SimRanks r;
     r.connect(0, 1);
     alloc_trap::install();
@@ -1043,7 +1671,9 @@ START_TEST(handler_without_memory_says_so_before_the_first_byte_is_out) {
   SimRanks r;
   r.connect(0, 1);
   bool block = true;
-  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t { return host == 0 && block ? 0 : could; };
+  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+    return host == 0 && block ? 0 : could;
+  };
   const auto packet = bytes_of(4'000, 1);
   const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
   int sent = 0, rc = 0, broken_promises = 0;
@@ -1080,7 +1710,10 @@ START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
     return n;
   };
   // The padding is owed as well.
-  const std::uint64_t head = kFrameHeaderBytes + (reinterpret_cast<std::uintptr_t>(data.data()) - r.engine(0).counters().bytes_out - kFrameHeaderBytes) % kPayloadAlignment;
+  const std::uint64_t head =
+      kFrameHeaderBytes + (reinterpret_cast<std::uintptr_t>(data.data()) -
+                           r.engine(0).counters().bytes_out - kFrameHeaderBytes) %
+                              kPayloadAlignment;
   SendOp* op = nullptr;
   r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
   ck_assert_ptr_nonnull(op);
@@ -1161,7 +1794,9 @@ START_TEST(small_control_packet_is_written_in_one_piece) {
   r.turn(2);
   std::vector<std::uint8_t> head = bytes_of(40, 1), data = bytes_of(3000, 2);
   constexpr std::size_t kOnePiece = 2560;
-  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{100}, kOnePiece - head.size(), kOnePiece - head.size() + 1, data.size()}) {
+  for (const std::size_t length :
+       {std::size_t{0}, std::size_t{1}, std::size_t{100}, kOnePiece - head.size(),
+        kOnePiece - head.size() + 1, data.size()}) {
     const iovec parts[] = {{head.data(), head.size()}, {data.data(), length}};
     ck_assert_int_eq(r.engine(0).send_control(1, parts, 2), 0);
     ck_assert_int_eq(r.world.pieces_written, head.size() + length <= kOnePiece ? 1 : 3);
@@ -1171,14 +1806,16 @@ START_TEST(small_control_packet_is_written_in_one_piece) {
     wanted.insert(wanted.end(), data.begin(), data.begin() + static_cast<std::ptrdiff_t>(length));
     int from;
     Hold hold(r.engine(1).gate());
-    packet.resize(r.engine(1).take_control(packet.data(), static_cast<std::uint32_t>(packet.size()), from));
+    packet.resize(
+        r.engine(1).take_control(packet.data(), static_cast<std::uint32_t>(packet.size()), from));
     ck_assert(packet == wanted);
   }
 }
 END_TEST
 
 // What is read before its frame is known is copied once more.
-START_TEST(message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead) {
+START_TEST(
+    message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead) {
   SimRanks r;
   r.connect(0, 1);
   r.turn(2);
@@ -1199,11 +1836,13 @@ START_TEST(message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one
     for (SendOp* op : ops)
       if (op != nullptr) r.engine(0).release(op);
   };
-  constexpr std::uint64_t kAhead = Connection::kReadAheadBytes, kHeader = Connection::kReadAheadHeaderBytes, kSlack = kFrameHeaderBytes + kPayloadAlignment;
+  constexpr std::uint64_t kAhead = ReadAhead::kBytes, kHeader = ReadAhead::kHeaderBytes,
+                          kSlack = kFrameHeaderBytes + kPayloadAlignment;
   transfer(30'000, 1);
   ck_assert_uint_eq(reads.size(), 1);
   ck_assert_uint_ge(reads[0], 30'000);
-  // in a stream of them nothing is copied from the second one on: a read brings one message and the next one's header
+  // in a stream of them nothing is copied from the second one on: a read brings one message and the
+  // next one's header
   transfer(30'000, 5);
   ck_assert_uint_eq(reads.size(), 5);
   ck_assert_uint_eq(reads[0], kAhead);
@@ -1219,7 +1858,8 @@ START_TEST(message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one
   transfer(100'000, 3);
   ck_assert_uint_eq(reads.size(), 4);
   ck_assert_uint_eq(reads[0], kHeader);
-  for (std::size_t i = 1; i < 3; ++i) ck_assert(reads[i] > 99'000 && reads[i] <= 100'000 + kHeader + kSlack);
+  for (std::size_t i = 1; i < 3; ++i)
+    ck_assert(reads[i] > 99'000 && reads[i] <= 100'000 + kHeader + kSlack);
   // a control packet alone tells of small ones
   std::uint8_t word = 7;
   const iovec small = {&word, 1};
@@ -1237,7 +1877,7 @@ START_TEST(message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one
 }
 END_TEST
 
-// The kernel's copies are faster that way; see Engine::padding.
+// The kernel's copies are faster that way; see TxQueue::padding.
 START_TEST(long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer) {
   SimRanks r;
   r.connect(0, 1);
@@ -1249,12 +1889,17 @@ START_TEST(long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer) {
       std::memcpy(storage + phase, data.data(), size);
       say(r.engine(0), 1, bytes_of(1 + phase, 1));  // the stream stands anywhere
       int reads = 0;
-      r.world.read_limit = [&](int host, std::uint64_t could) { return host == 1 ? std::min<std::uint64_t>(could, ++reads < 20 ? 9 : 9'000) : could; };
+      r.world.read_limit = [&](int host, std::uint64_t could) {
+        return host == 1 ? std::min<std::uint64_t>(could, ++reads < 20 ? 9 : 9'000) : could;
+      };
       SendOp* op = nullptr;
       r.engine(0).send(1, FrameKind::kTransfer, 1, storage + phase, size, op);
       r.until([&] { return op == nullptr || op->done; });
       // Whole frames, so the payload ends where the stream does now.
-      ck_assert_uint_eq((r.engine(0).counters().bytes_out - reinterpret_cast<std::uintptr_t>(storage + phase + size)) % kPayloadAlignment, 0);
+      ck_assert_uint_eq((r.engine(0).counters().bytes_out -
+                         reinterpret_cast<std::uintptr_t>(storage + phase + size)) %
+                            kPayloadAlignment,
+                        0);
       if (op != nullptr) r.engine(0).release(op);
       ck_assert(hear(r, 1, 0).size() == 1 + phase);
       ck_assert(r.until([&] { return taker.ended > 0 && taker.buffer == data; }));
@@ -1286,7 +1931,8 @@ START_TEST(peers_that_send_all_the_time_are_served_alike) {
       longest = std::max(longest, run);
     }
   };
-  while (taken[2] == 0 || taken[3] == 0) look();  // the preferred one alone until the first look at all
+  while (taken[2] == 0 || taken[3] == 0)
+    look();  // the preferred one alone until the first look at all
   longest = 0;
   while (taken[1] < kPackets && taken[2] < kPackets && taken[3] < kPackets) look();
   ck_assert_int_le(longest, 3);
@@ -1299,7 +1945,8 @@ START_TEST(peers_that_send_all_the_time_are_served_alike) {
 }
 END_TEST
 
-// What the kernel takes at once is in front of whatever comes next anyway; what it does not is cut as short as the option says.
+// What the kernel takes at once is in front of whatever comes next anyway; what it does not is cut
+// as short as the option says.
 START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
   constexpr std::uint32_t kFrame = 1000;
   constexpr std::uint32_t kLongest = 16 * kFrame;
@@ -1321,7 +1968,9 @@ START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
     destination = {l.buffer.data() + header.offset, header.length};
     return Verdict::kTake;
   };
-  sink.end = [](void* self, int, const FrameHeader& header) { static_cast<Lengths*>(self)->arrived += header.length; };
+  sink.end = [](void* self, int, const FrameHeader& header) {
+    static_cast<Lengths*>(self)->arrived += header.length;
+  };
   r.engine(1).set_sink(FrameKind::kTransfer, sink);
   const auto data = bytes_of(kLong, 3);
   const auto frames_of = [&](std::size_t bytes) {
@@ -1330,7 +1979,8 @@ START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
     lengths.arrived = 0;
     e.send(1, FrameKind::kTransfer, 1, data.data(), bytes, op);
     ck_assert(r.until([&] { return lengths.arrived == bytes; }));
-    ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes), lengths.buffer.begin()));
+    ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes),
+                         lengths.buffer.begin()));
     if (op != nullptr) e.release(op);
     return lengths.all;
   };
@@ -1338,13 +1988,17 @@ START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
   ck_assert(frames_of(kFrame - 100) == Cut{kFrame - 100});  // shorter than a frame: tells nothing
   ck_assert(frames_of(3 * kFrame) == Cut(3, kFrame));
   ck_assert(frames_of(3 * kFrame) == (Cut{2 * kFrame, kFrame}));
-  ck_assert(frames_of(kLong) == (Cut{4 * kFrame, 4 * kFrame, 4 * kFrame, 4 * kFrame, 8 * kFrame, 8 * kFrame, kLongest}));  // no more than the longest are fixed at a time
+  ck_assert(frames_of(kLong) ==
+            (Cut{4 * kFrame, 4 * kFrame, 4 * kFrame, 4 * kFrame, 8 * kFrame, 8 * kFrame,
+                 kLongest}));  // no more than the longest are fixed at a time
   ck_assert(frames_of(kLong) == Cut(3, kLongest));
   ck_assert(frames_of(kLong) == Cut(3, kLongest));  // no further
   int writes = 0;
-  r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 && writes++ == 0 ? std::min<std::uint64_t>(could, 500) : could; };
+  r.world.write_limit = [&](int host, std::uint64_t could) {
+    return host == 0 && writes++ == 0 ? std::min<std::uint64_t>(could, 500) : could;
+  };
   Cut cut{kLongest};  // its header is out when the kernel says no, and no other is fixed behind it
-  cut.insert(cut.end(), 7, kFrame);  // short again, what fits beside it,
+  cut.insert(cut.end(), 7, kFrame);      // short again, what fits beside it,
   cut.insert(cut.end(), 8, 2 * kFrame);  // and grown once by what was taken whole
   cut.insert(cut.end(), {4 * kFrame, 4 * kFrame, kFrame});
   ck_assert(frames_of(kLong) == cut);
@@ -1352,10 +2006,12 @@ START_TEST(frames_grow_while_the_kernel_takes_all_at_once) {
 }
 END_TEST
 
-// Envelope and payload straight from the caller's memory in one write; what the kernel leaves of them goes on with the same headers.
+// Envelope and payload straight from the caller's memory in one write; what the kernel leaves of
+// them goes on with the same headers.
 START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) {
   constexpr std::size_t kLong = 20'001;
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.split_min = 10'000, o.split_end = 15'000; });
+  SimRanks r(2, SimRanks::no_faults(),
+             [](EngineOptions& o) { o.split_min = 10'000, o.split_end = 15'000; });
   r.connect(0, 1);
   r.turn(2);
   Engine& e = r.engine(0);
@@ -1364,11 +2020,14 @@ START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) 
   const iovec part = {const_cast<std::uint8_t*>(packet.data()), packet.size()};
   std::uint64_t limit = 0;
   int limited = 0;
-  r.world.write_limit = [&](int host, std::uint64_t could) { return host == 0 && limited > 0 && limited-- ? std::min(could, limit) : could; };
+  r.world.write_limit = [&](int host, std::uint64_t could) {
+    return host == 0 && limited > 0 && limited-- ? std::min(could, limit) : could;
+  };
   const auto arrives = [&](std::size_t bytes, SendOp* op) {
     ck_assert(hear(r, 1, 0) == packet);
     ck_assert(r.until([&] { return taker.arrived == bytes; }));
-    ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes), taker.buffer.begin()));
+    ck_assert(std::equal(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(bytes),
+                         taker.buffer.begin()));
     std::fill(taker.buffer.begin(), taker.buffer.end(), 0);
     taker.arrived = 0;
     if (op != nullptr) e.release(op);
@@ -1398,9 +2057,9 @@ START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) 
     ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), -EAGAIN);
     ck_assert_uint_eq(e.counters().bytes_out, before);
   };
-  e.hold(1);
+  e.cork(1);
   refused();
-  e.let_go(1);
+  e.uncork(1);
   e.set_gather(true);
   refused();
   e.set_gather(false);
@@ -1412,7 +2071,8 @@ START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) 
   arrives(kLong, first);
   r.lose_host(1);
   r.until([&] { return e.peer_error(1) != 0; });
-  ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), -EAGAIN);  // the ordinary way has the error
+  ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op),
+                   -EAGAIN);  // the ordinary way has the error
 }
 END_TEST
 
@@ -1447,7 +2107,8 @@ static void hear_small(SimRanks& r, int rank, int from, int times) {
 // Rank 0 is told of nothing by signals, so that whom it only polls is set aside.
 struct RanksThatPoll : SimRanks {
   static constexpr int kAsideAfter = 4;
-  explicit RanksThatPoll(int size = 2) : SimRanks(size, no_faults(), [](EngineOptions& o) { o.aside_after = kAsideAfter; }) {
+  explicit RanksThatPoll(int size = 2)
+      : SimRanks(size, no_faults(), [](EngineOptions& o) { o.detach_after = kAsideAfter; }) {
     for (int i = 1; i < size; ++i) connect(0, i);
     turn(2);
     engine(0).set_signals(false);
@@ -1458,10 +2119,11 @@ struct RanksThatPoll : SimRanks {
   }
 };
 
-// So high that a message which one write brings is acknowledged by its sender's core; not for longer ones nor for single packets, and not for every change of mind.
+// So high that a message which one write brings is acknowledged by its sender's core; not for
+// longer ones nor for single packets, and not for every change of mind.
 START_TEST(mark_follows_the_length_of_messages) {
   constexpr std::size_t kMiddle = 50'000, kLong = 300'000;
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.detach_after = 4; });
   r.connect(0, 1);
   r.turn(2);
   Engine& e = r.engine(1);
@@ -1480,34 +2142,36 @@ START_TEST(mark_follows_the_length_of_messages) {
     e.poll();
     return r.world.low_water(1);
   };
-  static_assert(kMiddle <= Connection::kAtOnceBytes && kLong > Connection::kAtOnceBytes);
+  static_assert(kMiddle <= PollRcvlowat::kMaxBytes && kLong > PollRcvlowat::kMaxBytes);
   ck_assert_int_eq(mark_after(kLong, 6), 1);
-  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), 1);
+  ck_assert_int_eq(mark_after(kMiddle, PollRcvlowat::kDoubts - 1), 1);
   ck_assert_int_eq(mark_after(kLong, 1), 1);
-  ck_assert_int_eq(mark_after(kMiddle, Connection::kMarkDoubts - 1), 1);
-  ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
+  ck_assert_int_eq(mark_after(kMiddle, PollRcvlowat::kDoubts - 1), 1);
+  ck_assert_int_eq(mark_after(kMiddle, 1), PollRcvlowat::kMark);
   const std::uint64_t calls = e.counters().other_calls;
   for (int i = 0; i < 10; ++i) {
-    ck_assert_int_eq(mark_after(kLong, 1), Connection::kMarkAtOnce);
-    hear_small(r, 1, 0, Connection::kMarkSmallOnes - 1);
-    ck_assert_int_eq(mark_after(kMiddle, 1), Connection::kMarkAtOnce);
+    ck_assert_int_eq(mark_after(kLong, 1), PollRcvlowat::kMark);
+    hear_small(r, 1, 0, PollRcvlowat::kSmallOnes - 1);
+    ck_assert_int_eq(mark_after(kMiddle, 1), PollRcvlowat::kMark);
   }
   ck_assert_uint_eq(e.counters().other_calls, calls);  // by turns costs no system call
-  ck_assert_int_eq(mark_after(kLong, Connection::kMarkDoubts), 1);
-  for (int i = 0; i < Connection::kMarkDoubts; ++i) {
+  ck_assert_int_eq(mark_after(kLong, PollRcvlowat::kDoubts), 1);
+  for (int i = 0; i < PollRcvlowat::kDoubts; ++i) {
     hear_small(r, 1, 0, 1);  // envelopes are no doubts
-    ck_assert_int_eq(mark_after(kMiddle, 1), i == Connection::kMarkDoubts - 1 ? Connection::kMarkAtOnce : 1);
+    ck_assert_int_eq(mark_after(kMiddle, 1),
+                     i == PollRcvlowat::kDoubts - 1 ? PollRcvlowat::kMark : 1);
   }
-  hear_small(r, 1, 0, Connection::kMarkSmallOnes + 1);
+  hear_small(r, 1, 0, PollRcvlowat::kSmallOnes + 1);
   ck_assert_int_eq(r.world.low_water(1), 1);
 }
 END_TEST
 
-// Only where nobody sleeps or is told by a signal, and taken back, which announces what is there, before anybody does.
-START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
+// Only where nobody sleeps or is told by a signal, and taken back, which announces what is there,
+// before anybody does.
+START_TEST(connection_that_is_polled_only_is_detached_and_reattached_in_time) {
   const auto aside = [](SimRanks& r) { return r.world.unwatched(0) == 1; };
   const auto exchange = [](SimRanks& r, int from, int times) { hear_small(r, 0, from, times); };
-  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.detach_after = 4; });
   r.connect(1, 0);
   r.connect(2, 0);
   Engine& e = r.engine(0);
@@ -1521,7 +2185,7 @@ START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
   ck_assert(aside(r));
   exchange(r, 1, 20);  // what it says is found
   ck_assert(aside(r));
-  exchange(r, 2, 1);   // another one is looked at first from now on
+  exchange(r, 2, 1);  // another one is looked at first from now on
   ck_assert(!aside(r));
   exchange(r, 1, 6);
   ck_assert(aside(r));
@@ -1563,9 +2227,9 @@ START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
   ck_assert(hear(r, 0, 1).size() == 40);
   exchange(r, 1, 6);
   ck_assert(aside(r));
-  e.set_exhaustive(true);
+  e.set_mode(ProgressMode::all_sockets());
   ck_assert(!aside(r));
-  e.set_exhaustive(false);
+  e.set_mode({});
   exchange(r, 1, 6);
   ck_assert(aside(r));
   r.world.cut(0, 1);
@@ -1575,10 +2239,11 @@ START_TEST(connection_that_is_polled_only_is_set_aside_and_taken_back_in_time) {
 }
 END_TEST
 
-// Who waits has a small message sooner; a long one is not to be disturbed. The others have their look as often as without.
-START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
+// Who waits has a small message sooner; a long one is not to be disturbed. The others have their
+// look as often as without.
+START_TEST(poll_of_who_waits_reads_the_detached_connection_several_times) {
   constexpr int kMore = 3;
-  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.aside_after = 4; });
+  SimRanks r(3, SimRanks::no_faults(), [](EngineOptions& o) { o.detach_after = 4; });
   r.connect(1, 0);
   r.connect(2, 0);
   Engine& e = r.engine(0);
@@ -1615,7 +2280,9 @@ START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
   hear_small(r, 0, 1, 6);
   Taker taker(e, FrameKind::kTransfer, 300'000);
   const auto data = bytes_of(300'000, 2);
-  r.world.write_limit = [](int host, std::uint64_t could) -> std::uint64_t { return host == 1 ? std::min<std::uint64_t>(could, 10'000) : could; };
+  r.world.write_limit = [](int host, std::uint64_t could) -> std::uint64_t {
+    return host == 1 ? std::min<std::uint64_t>(could, 10'000) : could;
+  };
   SendOp* op = nullptr;
   r.engine(1).send(0, FrameKind::kTransfer, 1, data.data(), data.size(), op);
   r.world.skip(1'000'000);
@@ -1626,7 +2293,8 @@ START_TEST(poll_of_who_waits_reads_what_is_set_aside_several_times) {
 }
 END_TEST
 
-// Who waits for the answer to a small packet, and only who waits, leaves the socket alone for most of what that takes.
+// Who waits for the answer to a small packet, and only who waits, leaves the socket alone for most
+// of what that takes.
 START_TEST(first_look_for_a_small_answer_is_delayed) {
   RanksThatPoll r;
   Engine& e = r.engine(0);
@@ -1652,7 +2320,8 @@ START_TEST(first_look_for_a_small_answer_is_delayed) {
     while (!other.control_ready()) other.poll();
     ck_assert_uint_eq(other.take_control(packet, sizeof packet, from), sizeof packet);
   };
-  // One question, and its answer of so many bytes, asked for by who waits or who only looks. Returns how long nobody looked.
+  // One question, and its answer of so many bytes, asked for by who waits or who only looks.
+  // Returns how long nobody looked.
   const auto ask = [&](std::size_t bytes, bool waits) {
     const std::int64_t before = r.world.spun_ns;
     speak();
@@ -1697,8 +2366,9 @@ START_TEST(first_look_for_a_small_answer_is_delayed) {
 }
 END_TEST
 
-// One read, when it brings one whole packet; whatever else the stream holds arrives as it does by poll(): the start of a packet, several, a frame behind one, an end.
-START_TEST(next_control_reads_what_is_set_aside) {
+// One read, when it brings one whole packet; whatever else the stream holds arrives as it does by
+// poll(): the start of a packet, several, a frame behind one, an end.
+START_TEST(next_control_reads_the_detached_connection) {
   RanksThatPoll r(3);
   Engine& e = r.engine(0);
   r.set_first_aside();
@@ -1764,7 +2434,7 @@ START_TEST(next_control_reads_what_is_set_aside) {
   // The mark follows.
   constexpr std::size_t kAtOnce = 50'000;
   ck_assert_int_eq(r.world.low_water(0), 1);
-  for (int i = 0; i < Connection::kMarkDoubts + 1; ++i) {
+  for (int i = 0; i < PollRcvlowat::kDoubts + 1; ++i) {
     again.arrived = 0;
     send_off(r.engine(1), 0, FrameKind::kTransfer, 1, bytes_of(kAtOnce, i));
     for (int j = 0; j < 100 && again.arrived < kAtOnce; ++j) {
@@ -1773,7 +2443,7 @@ START_TEST(next_control_reads_what_is_set_aside) {
     }
   }
   ck_assert(next().empty());
-  ck_assert_int_eq(r.world.low_water(0), Connection::kMarkAtOnce);
+  ck_assert_int_eq(r.world.low_water(0), PollRcvlowat::kMark);
   hear_small(r, 0, 1, 20);
   ck_assert(next().empty());
   // Others are heard, too.
@@ -1801,7 +2471,8 @@ START_TEST(next_control_reads_what_is_set_aside) {
 }
 END_TEST
 
-// For messages of a few packets, by both ways of polling: a look in place of most reads, which does not miss anything, and a read every so often, which an end needs.
+// For messages of a few packets, by both ways of polling: a look in place of most reads, which does
+// not miss anything, and a read every so often, which an end needs.
 START_TEST(middling_messages_are_looked_for_before_they_are_read) {
   for (const bool by_poll : {false, true}) {
     constexpr std::size_t kMiddle = 10'000;
@@ -1824,9 +2495,9 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
       ck_assert_uint_eq(got, kMiddle);
       return polls;
     };
-    for (int i = 0; i < Connection::kMarkDoubts + 6; ++i) hear_middle();
+    for (int i = 0; i < PollRcvlowat::kDoubts + 6; ++i) hear_middle();
     ck_assert_uint_eq(next(), 0);
-    ck_assert_int_eq(r.world.low_water(0), Connection::kMarkAtOnce);
+    ck_assert_int_eq(r.world.low_water(0), PollRcvlowat::kMark);
     const Counters before = e.counters();
     for (int i = 0; i < 320; ++i) ck_assert_uint_eq(next(), 0);
     ck_assert_uint_eq(e.counters().looks - before.looks, 300);
@@ -1852,7 +2523,7 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
     const std::uint64_t looks = e.counters().looks;
     ck_assert_uint_eq(next(), 0);
     ck_assert_uint_eq(e.counters().looks, looks);
-    for (int i = 0; i < Connection::kMarkDoubts + 1; ++i) hear_middle();
+    for (int i = 0; i < PollRcvlowat::kDoubts + 1; ++i) hear_middle();
     ck_assert_uint_eq(next(), 0);
     // Looks that see nothing are given up.
     r.world.blind = true;
@@ -1876,7 +2547,7 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
 END_TEST
 
 // Whose socket is full is told when it has room again, set aside or not.
-START_TEST(connection_that_is_set_aside_is_told_of_room_for_what_it_sends) {
+START_TEST(detached_connection_is_told_of_room_for_what_it_sends) {
   constexpr std::size_t kLong = 8'000'000;
   RanksThatPoll r;
   Engine& e = r.engine(0);
@@ -1951,18 +2622,20 @@ START_TEST(write_of_middling_size_is_made_in_two_halves) {
 }
 END_TEST
 
-// Which is the faster way is a matter of the machine: each connection finds it out, and notices when it changes. Of who sends whole what comes is acknowledged at once, too.
+// Which is the faster way is a matter of the machine: each connection finds it out, and notices
+// when it changes. Of who sends whole what comes is acknowledged at once, too.
 START_TEST(message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner) {
   constexpr std::size_t kBytes = 70'000;
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
     o.split_min = 60'000;
     o.split_end = 100'000;
-    o.aside_after = 4;
+    o.detach_after = 4;
   });
   r.connect(0, 1);
   r.turn(2);
   r.engine(0).set_signals(false);
-  Taker there(r.engine(1), FrameKind::kTransfer, kBytes), here(r.engine(0), FrameKind::kTransfer, kBytes);
+  Taker there(r.engine(1), FrameKind::kTransfer, kBytes),
+      here(r.engine(0), FrameKind::kTransfer, kBytes);
   const auto data = bytes_of(kBytes, 3);
   std::int64_t cost_ns[2] = {};  // of halves, and of a whole one
   const auto whole_ones = [&](unsigned times) {
@@ -1990,7 +2663,7 @@ START_TEST(message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_s
   cost_ns[1] = 500'000;
   ck_assert_uint_eq(whole_ones(kTrial), kTrial / 2);
   ck_assert_uint_eq(whole_ones(FasterWay::kRest), FasterWay::kRest);
-  ck_assert_int_eq(mark(), Connection::kMarkAtOnce);
+  ck_assert_int_eq(mark(), PollRcvlowat::kMark);
   std::swap(cost_ns[0], cost_ns[1]);
   ck_assert_uint_eq(whole_ones(kTrial), kTrial / 2);
   ck_assert_uint_eq(whole_ones(20), 0);
@@ -2002,7 +2675,9 @@ START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
   SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.handler_budget_bytes = 10'000; });
   r.connect(0, 1);
   Taker taker(r.engine(1), FrameKind::kTransfer, 200'000);
-  r.world.read_limit = [](int host, std::uint64_t could) { return host == 1 ? std::min<std::uint64_t>(could, 4'000) : could; };
+  r.world.read_limit = [](int host, std::uint64_t could) {
+    return host == 1 ? std::min<std::uint64_t>(could, 4'000) : could;
+  };
   const auto data = bytes_of(200'000, 2);
   send_off(r.engine(0), 1, FrameKind::kTransfer, 1, data);
   r.world.skip(1'000'000);
@@ -2012,10 +2687,7 @@ START_TEST(handler_stops_at_its_budget_and_says_that_there_is_more) {
     const std::uint64_t before = r.engine(1).counters().bytes_in;
     {
       InHandler handler(r.engine(1));
-      r.engine(1).begin_budget();
-      while (r.engine(1).poll_all() > 0 && !r.engine(1).more_to_do()) {
-      }
-      r.engine(1).end_budget();
+      while (r.engine(1).poll_all() > 0 && !r.engine(1).more_to_do()) {}
     }
     ck_assert_uint_le(r.engine(1).counters().bytes_in - before, 10'000 + 4'000);
     more_seen = more_seen || r.engine(1).more_to_do();
@@ -2068,29 +2740,4 @@ START_TEST(end_of_the_engine_completes_its_sends_and_takes_no_new_ones) {
 }
 END_TEST
 
-int main() {
-  return run_tests("engine", {control_packets_arrive_in_order_and_whole, packets_both_ways_use_one_connection,
-                              tie_leaves_one_connection_and_blames_nobody, partial_header_of_every_length_resumes,
-                              partial_write_of_every_length_resumes, what_is_held_leaves_in_one_system_call,
-                              gathered_packets_leave_with_the_next_poll_in_one_system_call, what_does_not_fit_any_more_sends_off_what_is_gathered,
-                              order_holds_between_gathered_and_other_frames, partial_write_of_gathered_packets_resumes, gathered_packets_of_a_lost_peer_are_gone,
-                              handler_lets_gathered_packets_go_without_memory,
-                              control_packets_pass_bulk_that_is_queued, transfers_take_turns_and_channel_messages_do_not,
-                              frame_without_a_buffer_waits_until_unpark, unpark_reads_what_came_meanwhile_before_the_gate_is_left,
-                              handler_reads_every_socket_when_more_are_ready_than_one_look_tells, idle_connection_holds_no_buffer,
-                              handler_hears_more_peers_than_it_has_buffers, peers_stuck_in_the_middle_of_packets_do_not_keep_others_out, longer_than_the_room_is_cut_and_the_stream_goes_on,
-                              abandoned_destination_is_not_written_any_more, pieces_cut_at_every_byte_leave_and_arrive_whole,
-                              pieces_beyond_what_one_system_call_takes_follow_in_the_next, room_in_pieces_ends_at_every_byte,
-                              abandoned_pieces_are_not_written_any_more, kept_copy_of_pieces_frees_them_at_once, frame_of_a_kind_without_a_sink_loses_the_peer,
-                              every_changed_bit_of_a_header_is_survived, unreachable_peer_is_lost_with_the_reason_and_its_sends_complete,
-                              peer_that_dies_is_lost_and_everything_queued_for_it_completes,
-                              silent_peer_is_given_up_at_the_deadline_by_polling_alone, flood_of_strangers_does_not_push_a_peer_out,
-                              stranger_that_says_nothing_is_dropped_after_its_time, end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary,
-                              kept_copy_frees_the_callers_buffer_at_once, copies_of_what_the_kernel_did_not_take_are_bounded,
-                              large_packet_of_the_handler_survives_a_full_socket, handler_without_memory_says_so_before_the_first_byte_is_out,
-                              low_water_mark_never_exceeds_what_the_frame_still_owes, poll_tries_again_in_the_middle_of_a_frame_only, small_control_packet_is_written_in_one_piece, message_of_middle_length_is_one_read_and_of_what_is_behind_a_long_one_only_the_header_is_read_ahead, long_payload_lies_to_the_lines_of_the_cache_as_in_its_buffer,
-                              write_of_middling_size_is_made_in_two_halves, message_of_middling_size_leaves_in_halves_or_whole_as_the_answer_is_sooner, peers_that_send_all_the_time_are_served_alike, mark_follows_the_length_of_messages, packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere, frames_grow_while_the_kernel_takes_all_at_once, connection_that_is_polled_only_is_set_aside_and_taken_back_in_time, poll_of_who_waits_reads_what_is_set_aside_several_times, first_look_for_a_small_answer_is_delayed, next_control_reads_what_is_set_aside, middling_messages_are_looked_for_before_they_are_read, connection_that_is_set_aside_is_told_of_room_for_what_it_sends, connection_that_cannot_be_taken_back_is_lost, handler_stops_at_its_budget_and_says_that_there_is_more,
-                              idle_poll_costs_no_system_call_most_times, end_of_the_engine_completes_its_sends_and_takes_no_new_ones,
-                              parked_connection_that_breaks_is_not_reported_again_and_again,
-                              proof_that_lies_unread_at_the_deadline_is_heard_before_the_refusal});
-}
+int main() { return run_tests("engine"); }

@@ -79,7 +79,8 @@ bool deliver(Rank& r, int from, Frame& frame) {
     const std::size_t n = std::min<std::size_t>(at->second.size, frame.data.size());
     const std::size_t done = std::min<std::size_t>(at->second.from, n);
     if (at->second.memory.pieces == nullptr) {
-      if (n > done) std::memcpy(at->second.memory.buffer + done, frame.data.data() + done, n - done);
+      if (n > done)
+        std::memcpy(at->second.memory.buffer + done, frame.data.data() + done, n - done);
     } else {
       mplite::PieceCursor pieces{at->second.memory.pieces};
       pieces.skip(done);
@@ -114,14 +115,16 @@ void poll() {
   }
 }
 
-MPID_ChannelId make(Kind kind, bool receive, int peer, const mplite::Memory& memory, std::size_t size) {
+MPID_ChannelId make(Kind kind, bool receive, int peer, const mplite::Memory& memory,
+                    std::size_t size) {
   Rank& r = me();
   const MPID_ChannelId id = r.next_id++ << 8 | static_cast<unsigned>(g_world->current);
   r.ops[id] = Op{kind, receive, peer, memory, size};
   return id;
 }
 
-int start_send(Kind kind, const mplite::Memory& memory, std::size_t size, int dest, std::uint64_t transfer, MPID_ChannelId* out, std::size_t from = 0) {
+int start_send(Kind kind, const mplite::Memory& memory, std::size_t size, int dest,
+               std::uint64_t transfer, MPID_ChannelId* out, std::size_t from = 0) {
   Rank& r = me();
   *out = 0;
   if (r.error.count(dest) != 0) return -r.error[dest];
@@ -151,19 +154,25 @@ int post(const mplite::Memory& memory, std::size_t maxsize, int from, MPID_Chann
 int send_control(const void* a, int a_bytes, const void* b, int b_bytes, int dest) {
   Rank& r = me();
   if (dest == g_world->current) broken("a control packet to oneself");
-  if (a_bytes + b_bytes < 1 || a_bytes + b_bytes > MPID_CONTROL_BYTES_MAX) broken("control packet too long");
+  if (a_bytes + b_bytes < 1 || a_bytes + b_bytes > MPID_CONTROL_BYTES_MAX)
+    broken("control packet too long");
   if (r.error.count(dest) != 0) return -r.error[dest];
   Frame frame{Kind::kControl, 0, {}, 0};
-  frame.data.assign(static_cast<const std::uint8_t*>(a), static_cast<const std::uint8_t*>(a) + a_bytes);
-  frame.data.insert(frame.data.end(), static_cast<const std::uint8_t*>(b), static_cast<const std::uint8_t*>(b) + b_bytes);
+  frame.data.assign(static_cast<const std::uint8_t*>(a),
+                    static_cast<const std::uint8_t*>(a) + a_bytes);
+  frame.data.insert(frame.data.end(), static_cast<const std::uint8_t*>(b),
+                    static_cast<const std::uint8_t*>(b) + b_bytes);
   g_world->wire[{g_world->current, dest}].push_back(std::move(frame));
   ++g_world->moved;
   return 0;
 }
 
-void report(void*, int code, int peer, int error, const char* what) { g_world->reports.push_back({code, peer, error, what}); }
+void report(void*, int code, int peer, int error, const char* what) {
+  g_world->reports.push_back({code, peer, error, what});
+}
 void give_up(void* arg, int peer, int error) {
-  if (!g_world->keeps_connections) g_world->lose(static_cast<int>(reinterpret_cast<std::intptr_t>(arg)), peer, error);
+  if (!g_world->keeps_connections)
+    g_world->lose(static_cast<int>(reinterpret_cast<std::intptr_t>(arg)), peer, error);
 }
 
 }  // namespace
@@ -226,7 +235,9 @@ void World::lose(int rank, int peer, int error) {
   r.error[peer] = error;
   const int before = current;
   current = rank;
-  r.ready.erase(std::remove_if(r.ready.begin(), r.ready.end(), [&](const Rank::Ready& x) { return x.from == peer; }), r.ready.end());
+  r.ready.erase(std::remove_if(r.ready.begin(), r.ready.end(),
+                               [&](const Rank::Ready& x) { return x.from == peer; }),
+                r.ready.end());
   r.posted[peer].clear();
   r.bulk_out[peer].clear();
   std::vector<MPID_ChannelId> ids;
@@ -256,7 +267,8 @@ Counters& channel_counters() { return me().counters; }
 extern "C" {
 
 int MPID_ControlMsgAvail(void) {
-  std::fill(me().viewed.begin(), me().viewed.end(), 0xee);  // who still looks at it shall see something else
+  std::fill(me().viewed.begin(), me().viewed.end(),
+            0xee);  // who still looks at it shall see something else
   if (me().ready.empty()) poll();
   return !me().ready.empty();
 }
@@ -279,7 +291,9 @@ int MPID_ViewAnyControl(const void** pkt, void*, int* from) {
   return static_cast<int>(r.viewed.size());
 }
 
-int MPID_SendControl(const void* pkt, int size, int dest) { return send_control(pkt, size, pkt, 0, dest); }
+int MPID_SendControl(const void* pkt, int size, int dest) {
+  return send_control(pkt, size, pkt, 0, dest);
+}
 int MPID_SendControlData(const void* pkt, int size, const void* data, int bytes, int dest) {
   return send_control(pkt, size, data, bytes, dest);
 }
@@ -287,9 +301,12 @@ int MPID_SendControlInPlace(void* pkt, int size, const void* data, int bytes, in
   std::memset(static_cast<std::uint8_t*>(pkt) - MPID_CONTROL_HEAD, 0xee, MPID_CONTROL_HEAD);
   return MPID_SendControlData(pkt, size, data, bytes, dest);
 }
-int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) { return start_send(Kind::kChannel, buf, size, dest, 0, id); }
+int MPID_ISendChannel(const void* buf, size_t size, int dest, MPID_ChannelId* id) {
+  return start_send(Kind::kChannel, buf, size, dest, 0, id);
+}
 // Every other time it is no moment for it.
-int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, int dest, MPID_ChannelId* id) {
+int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, int dest,
+                     MPID_ChannelId* id) {
   static bool moment = false;
   moment = !moment;
   if (!moment) return -EAGAIN;
@@ -311,15 +328,21 @@ int MPID_TSendChannel(MPID_ChannelId id) {
   return result < 0 ? result : 1;
 }
 
-int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) { return post(buf, maxsize, from, id); }
-int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from, MPID_ChannelId* id) {
+int MPID_IRecvFromChannel(void* buf, size_t maxsize, int from, MPID_ChannelId* id) {
+  return post(buf, maxsize, from, id);
+}
+int MPID_IRecvFromChannelV(const struct iovec* pieces, size_t maxsize, int from,
+                           MPID_ChannelId* id) {
   return post(mplite::Memory::in_pieces(pieces), maxsize, from, id);
 }
 
 // What has arrived of a message is still in its frame here.
-int MPID_MoveRecvFromChannel(MPID_ChannelId id, void* buf, const struct iovec* pieces, size_t maxsize) {
+int MPID_MoveRecvFromChannel(MPID_ChannelId id, void* buf, const struct iovec* pieces,
+                             size_t maxsize) {
   const auto at = me().ops.find(id);
-  if (at == me().ops.end() || at->second.done || at->second.kind != Kind::kChannel || !at->second.receive) return -EINVAL;
+  if (at == me().ops.end() || at->second.done || at->second.kind != Kind::kChannel ||
+      !at->second.receive)
+    return -EINVAL;
   at->second.memory = pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf);
   at->second.size = maxsize;
   return 0;
@@ -339,15 +362,21 @@ int MPID_StartNBRecvTransfer(void*, size_t, int, MPID_TransferId id, MPID_Channe
 }
 
 // Only here, not at its creation, does the transfer learn of pieces.
-int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
+int MPID_StartNBSendTransfer(const void* buf, size_t size, int partner, MPID_TransferId id,
+                             MPID_ChannelId* sid) {
   return start_send(Kind::kTransfer, buf, size, partner, id, sid);
 }
 
-int MPID_StartNBSendTransferRest(const void* buf, const struct iovec* pieces, size_t from, size_t size, int partner, MPID_TransferId id, MPID_ChannelId* sid) {
-  return start_send(Kind::kTransfer, pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf), size, partner, id, sid, from);
+int MPID_StartNBSendTransferRest(const void* buf, const struct iovec* pieces, size_t from,
+                                 size_t size, int partner, MPID_TransferId id,
+                                 MPID_ChannelId* sid) {
+  return start_send(Kind::kTransfer,
+                    pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf),
+                    size, partner, id, sid, from);
 }
 
-int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t from, size_t size, int, MPID_TransferId id, MPID_ChannelId* rid) {
+int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t from, size_t size,
+                                 int, MPID_TransferId id, MPID_ChannelId* rid) {
   Op& op = me().ops.at(id);
   op.memory = pieces != nullptr ? mplite::Memory::in_pieces(pieces) : mplite::Memory(buf);
   op.size = size;
@@ -392,11 +421,16 @@ int64_t MPID_ChannelRoundTrip(int peer) {
   ++me().round_trip_looks;
   return me().round_trip_ns[peer];
 }
+void MPID_ChannelReach(int peer) { me().reached.push_back(peer); }
+void MPID_ChannelRandom(void* bytes, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    static_cast<std::uint8_t*>(bytes)[i] = static_cast<std::uint8_t>(g_world->random());
+}
 int MPID_ChannelInHandler(void) { return me().in_handler; }
-int MPID_ChannelHeadroom(void) { return me().headroom || !me().in_handler; }
+int MPID_ChannelHeadroom(void) { return me().memory && (me().headroom || !me().in_handler); }
 int MPID_ChannelRefill(void) {
   if (me().in_handler) broken("refill in the handler");
-  return 0;
+  return me().memory ? 0 : -ENOMEM;
 }
 void MPID_ChannelWait(int64_t) { ++me().waits; }
 int MPID_ChannelSetOutstanding(int outstanding) {

@@ -1,6 +1,8 @@
-// channel.h without an engine: several ranks in one process, frames in memory, delivery in seeded pieces.
-// Keeps the engine's habits that the device must bear: one stream per pair that stops at a channel frame without a posted buffer (parked) and
-// at a control packet that is not taken; completions inside polls and inside posting calls; sends complete late; control overtakes queued bulk.
+// channel.h without an engine: several ranks in one process, frames in memory, delivery in seeded
+// pieces. Keeps the engine's habits that the device must bear: one stream per pair that stops at a
+// channel frame without a posted buffer (parked) and at a control packet that is not taken;
+// completions inside polls and inside posting calls; sends complete late; control overtakes queued
+// bulk.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -10,11 +12,11 @@
 #include <set>
 #include <vector>
 
-#include "ch_lite/channel.h"
-#include "ch_lite/device.h"
-#include "mplite/counters.h"
-#include "mplite/gate.h"
-#include "mplite/pieces.h"
+#include "ch_lite/channel/channel.h"
+#include "ch_lite/device/device.h"
+#include "mplite/base/pieces.h"
+#include "mplite/engine/gate.h"
+#include "mplite/observe/counters.h"
 
 namespace fake {
 
@@ -55,8 +57,8 @@ struct Rank {
   };
   std::deque<Ready> ready;
   std::vector<std::uint8_t> viewed;  // the packet that was taken last
-  std::map<int, int> error;  // peers given up
-  std::set<int> departed;    // of them: their loss is no news
+  std::map<int, int> error;          // peers given up
+  std::set<int> departed;            // of them: their loss is no news
   void (*progress)(void*) = nullptr;
   void* progress_arg = nullptr;
   void (*lost)(void*, int, int) = nullptr;
@@ -66,9 +68,11 @@ struct Rank {
   bool in_handler = false;
   bool gather = false;
   bool headroom = true;
+  bool memory = true;  // false: ordinary context has none either
   bool outstanding = false;
   int outstanding_edges = 0;
   std::map<int, std::int64_t> round_trip_ns;  // to others: 0, not known
+  std::vector<int> reached;                   // by MPID_ChannelReach, in order
   int round_trip_looks = 0;
   int holds = 0;
   int waits = 0;
@@ -97,8 +101,8 @@ class World {
   std::vector<std::unique_ptr<ch_lite::Device>> devices;
   std::map<std::pair<int, int>, std::deque<Frame>> wire;  // (from, to)
   std::mt19937 random;
-  bool lazy = false;       // move little per poll, complete sends late, split arrivals
-  bool hold_bulk = false;  // queued bulk does not leave
+  bool lazy = false;               // move little per poll, complete sends late, split arrivals
+  bool hold_bulk = false;          // queued bulk does not leave
   bool keeps_connections = false;  // the device gives a peer up, and the channel goes on with it
   std::uint64_t moved = 0;
   int current = -1;

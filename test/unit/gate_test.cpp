@@ -1,4 +1,5 @@
-// The progress gate: exclusion between threads, and a handler's work is done by whoever turned it away.
+// The progress gate: exclusion between threads, and a handler's work is done by whoever turned it
+// away.
 #include <pthread.h>
 #include <signal.h>
 #include <sys/time.h>
@@ -8,7 +9,7 @@
 #include <atomic>
 
 #include "../signal/trap_flag.h"
-#include "mplite/gate.h"
+#include "mplite/engine/gate.h"
 #include "run_tests.h"
 
 namespace {
@@ -57,9 +58,7 @@ END_TEST
 START_TEST(handler_may_hold_again_inside) {
   Gate gate;
   ck_assert(gate.try_enter());
-  {
-    Hold again(gate);
-  }
+  { Hold again(gate); }
   ck_assert(gate.held());
   gate.leave();
   ck_assert(!gate.held());
@@ -79,9 +78,7 @@ START_TEST(handler_turned_away_leaves_its_work_to_the_holder) {
   ck_assert_int_eq(g_drains.load(), 1);  // two signals, one look
   ck_assert(g_held_in_drain);
   ck_assert(!gate.held());
-  {
-    Hold hold(gate);
-  }
+  { Hold hold(gate); }
   ck_assert_int_eq(g_drains.load(), 1);
 }
 END_TEST
@@ -167,7 +164,8 @@ void on_alarm(int) {
 }  // namespace
 
 #ifdef __SANITIZE_THREAD__
-// ThreadSanitizer keeps a signal back until the program makes a call that it knows: none would come here.
+// ThreadSanitizer keeps a signal back until the program makes a call that it knows: none would come
+// here.
 constexpr bool kSignalsComeAnywhere = false;
 #else
 constexpr bool kSignalsComeAnywhere = true;
@@ -254,9 +252,7 @@ START_TEST(work_asked_for_inside_is_done_on_the_way_out) {
   }
   ck_assert_int_eq(g_drains.load(), 1);
   ck_assert(g_held_in_drain);
-  {
-    Hold hold(gate);
-  }
+  { Hold hold(gate); }
   ck_assert_int_eq(g_drains.load(), 1);
 }
 END_TEST
@@ -276,7 +272,8 @@ START_TEST(patience_before_a_fork_ends) {
 }
 END_TEST
 
-// What a forked process finds: nobody gets in, not even who was inside; a handler is turned away and nothing else.
+// What a forked process finds: nobody gets in, not even who was inside; a handler is turned away
+// and nothing else.
 START_TEST(gate_of_a_child_stays_closed) {
   for (int inside = 0; inside < 3; ++inside) {
     const pid_t child = fork();
@@ -311,12 +308,8 @@ struct Stepped {
   volatile long handled = 0, away = 0, drained = 0;
 };
 Stepped* g_stepped = nullptr;
-volatile long g_step = 0, g_stop_at = 0;
 
-void on_step(int, siginfo_t*, void* context) {
-  g_step = g_step + 1;
-  if (g_step != g_stop_at) return;
-  stop_tracing(context);
+void enter_in_handler() {
   Stepped& s = *g_stepped;
   if (!s.gate.try_enter()) {
     s.away = s.away + 1;
@@ -328,16 +321,12 @@ void on_step(int, siginfo_t*, void* context) {
 }
 }  // namespace
 
-// On the way in and out, a handler at the first instruction in the first run, at the next one in the next, until there are no more: it gets in, or its work is done before the way out ends.
+// On the way in and out, a handler at the first instruction in the first run, at the next one in
+// the next, until there are no more: it gets in, or its work is done before the way out ends.
 START_TEST(handler_comes_at_every_instruction) {
-  struct sigaction action = {};
-  action.sa_sigaction = on_step;
-  action.sa_flags = SA_SIGINFO;
-  sigaction(SIGTRAP, &action, nullptr);
   long instruction = 0;
   for (bool stopped = true; stopped;) {
     Stepped s;
-    g_stop_at = ++instruction;
     g_stepped = &s;
     s.gate.set_drain(
         [](void*) {
@@ -345,14 +334,14 @@ START_TEST(handler_comes_at_every_instruction) {
           g_stepped->drained = g_stepped->drained + 1;
         },
         nullptr);
-    g_step = 0;
+    OneStep::set(++instruction, enter_in_handler);
     trace_on();
     {
       Hold hold(s.gate);
       s.plain = s.plain + 1;
     }
     trace_off();
-    stopped = g_step >= instruction;
+    stopped = OneStep::was_reached();
     ck_assert_int_eq(s.handled + s.away, stopped);
     ck_assert_int_eq(s.drained, s.away);
     ck_assert_int_eq(s.plain, 1 + s.handled + s.drained);
@@ -363,14 +352,4 @@ START_TEST(handler_comes_at_every_instruction) {
 END_TEST
 #endif
 
-int main() {
-  return run_tests("gate", {hold_nests_within_a_thread, handler_enters_an_open_gate, handler_may_hold_again_inside,
-                            handler_turned_away_leaves_its_work_to_the_holder, only_the_outermost_leave_drains,
-                            handler_that_comes_while_draining_is_drained_as_well, threads_exclude_each_other,
-                            signals_at_random_points_never_see_the_gate_half_closed,
-#ifdef CAN_STEP
-                            handler_comes_at_every_instruction,
-#endif
-                            holder_in_another_thread_drains, work_asked_for_inside_is_done_on_the_way_out, patience_before_a_fork_ends,
-                            gate_of_a_child_stays_closed});
-}
+int main() { return run_tests("gate"); }

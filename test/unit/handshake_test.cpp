@@ -1,5 +1,5 @@
 // handshake.h: the four messages, and that nobody without the secret gets through with any of them.
-#include "mplite/handshake.h"
+#include "mplite/net/handshake.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -11,7 +11,8 @@
 
 using namespace mplite;
 
-// The trap: while it is set, an allocation or a mutex ends the program. A sanitizer has its own allocator, so the trap is only in plain builds.
+// The trap: while it is set, an allocation or a mutex ends the program. A sanitizer has its own
+// allocator, so the trap is only in plain builds.
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define HAVE_TRAP 1
 static volatile bool g_trap = false;
@@ -33,7 +34,8 @@ extern "C" void* realloc(void* at, std::size_t size) {
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static int (*real)(pthread_mutex_t*) = nullptr;
   if (g_trap) __builtin_trap();
-  if (real == nullptr) real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
+  if (real == nullptr)
+    real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
   return real(mutex);
 }
 #endif
@@ -60,7 +62,8 @@ struct Exchange {
 };
 
 // The four checks with everything as in a good exchange but the message to be checked.
-HelloFault check(const Exchange& good, int step, const Hello& message, const HelloContext& a = kA, const HelloContext& b = kB) {
+HelloFault check(const Exchange& good, int step, const Hello& message, const HelloContext& a = kA,
+                 const HelloContext& b = kB) {
   Hello out;
   switch (step) {
     case 0: return hello_answer(b, message, kNonceB, out);
@@ -70,7 +73,9 @@ HelloFault check(const Exchange& good, int step, const Hello& message, const Hel
   }
 }
 
-const Hello& message_of(const Exchange& e, int step) { return step == 0 ? e.hello : step == 1 ? e.challenge : step == 2 ? e.proof : e.acceptance; }
+const Hello& message_of(const Exchange& e, int step) {
+  return step == 0 ? e.hello : step == 1 ? e.challenge : step == 2 ? e.proof : e.acceptance;
+}
 
 START_TEST(both_ends_of_one_job_accept_each_other) {
   const Exchange e;
@@ -90,9 +95,12 @@ START_TEST(any_changed_bit_of_any_message_is_noticed) {
       bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
       std::memcpy(&changed, bytes, sizeof bytes);
       const bool refused = check(e, step, changed) != HelloFault::kNone;
-      // The first message proves nothing: another rank's claim, another nonce and the unused mac are taken, and the proof then does not fit.
-      const bool unproved = step == 0 && changed.magic == e.hello.magic && changed.version == e.hello.version && changed.kind == e.hello.kind &&
-                            changed.realm == HelloRealm::kJob && changed.to == 5 && changed.from < 8 && changed.from != 5;
+      // The first message proves nothing: another rank's claim, another nonce and the unused mac
+      // are taken, and the proof then does not fit.
+      const bool unproved = step == 0 && changed.magic == e.hello.magic &&
+                            changed.version == e.hello.version && changed.kind == e.hello.kind &&
+                            changed.realm == HelloRealm::kJob && changed.to == 5 &&
+                            changed.from < 8 && changed.from != 5;
       ck_assert_msg(refused != unproved, "message %d, bit %zu", step, bit);
     }
   }
@@ -126,7 +134,8 @@ START_TEST(another_jobs_secret_is_refused_by_both_sides) {
 }
 END_TEST
 
-// Rank 6 belongs to the job, but it is not the one that rank 3 wants to speak to (an address table gone wrong).
+// Rank 6 belongs to the job, but it is not the one that rank 3 wants to speak to (an address table
+// gone wrong).
 START_TEST(another_rank_of_the_job_is_not_taken_for_the_wanted_one) {
   const Exchange e;
   const HelloContext six = {6, 8, kSecret};
@@ -203,7 +212,8 @@ START_TEST(faults_are_told_apart) {
   m = e.hello;
   m.from = 5;  // says it is us
   ck_assert(check(e, 0, m) == HelloFault::kRank);
-  for (const HelloFault f : {HelloFault::kNone, HelloFault::kMagic, HelloFault::kVersion, HelloFault::kKind, HelloFault::kRank, HelloFault::kMac})
+  for (const HelloFault f : {HelloFault::kNone, HelloFault::kMagic, HelloFault::kVersion,
+                             HelloFault::kKind, HelloFault::kRank, HelloFault::kMac})
     ck_assert_str_ne(hello_fault_text(f), "unknown fault");
 }
 END_TEST
@@ -243,10 +253,12 @@ struct ForeignExchange {
 
 START_TEST(processes_of_two_jobs_accept_each_other_by_a_key_of_their_own) {
   for (const HelloRealm realm : {HelloRealm::kPort, HelloRealm::kPair}) {
-    const HelloContext a = {65536, 0, kSecret, realm, kCaller}, b = {2000000, 0, kSecret, realm, kCaller};
+    const HelloContext a = {65536, 0, kSecret, realm, kCaller},
+                       b = {2000000, 0, kSecret, realm, kCaller};
     const ForeignExchange e(a, b);
     ck_assert(e.fault == HelloFault::kNone);
-    ck_assert(hello_is_foreign(e.hello) && !hello_is_foreign(e.challenge) && !hello_is_foreign(e.proof));
+    ck_assert(hello_is_foreign(e.hello) && !hello_is_foreign(e.challenge) &&
+              !hello_is_foreign(e.proof));
     ck_assert_mem_eq(e.hello.mac, kCaller, sizeof kCaller);
     ck_assert_uint_eq(e.proof.from, 65536);
     ck_assert_uint_eq(e.challenge.from, 2000000);
@@ -257,25 +269,31 @@ END_TEST
 
 START_TEST(another_key_another_realm_or_another_caller_does_not_pass) {
   const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller};
-  const HelloContext wrong_key = {65536, 0, kOtherSecret, HelloRealm::kPort, kCaller}, wrong_realm = {65536, 0, kSecret, HelloRealm::kPair, kCaller},
-                     wrong_caller = {65536, 0, kSecret, HelloRealm::kPort, kOther}, in_job = {1, 8, kSecret};
+  const HelloContext wrong_key = {65536, 0, kOtherSecret, HelloRealm::kPort, kCaller},
+                     wrong_realm = {65536, 0, kSecret, HelloRealm::kPair, kCaller},
+                     wrong_caller = {65536, 0, kSecret, HelloRealm::kPort, kOther},
+                     in_job = {1, 8, kSecret};
   ck_assert(ForeignExchange(a, wrong_key).fault == HelloFault::kMac);
   ck_assert(ForeignExchange(wrong_key, a).fault == HelloFault::kMac);
   ck_assert(ForeignExchange(a, wrong_realm).fault == HelloFault::kKind);
   ck_assert(ForeignExchange(a, in_job).fault == HelloFault::kKind);
-  ck_assert(ForeignExchange(a, wrong_caller).fault == HelloFault::kMac);  // who is let in is covered by the proof
+  ck_assert(ForeignExchange(a, wrong_caller).fault ==
+            HelloFault::kMac);  // who is let in is covered by the proof
 }
 END_TEST
 
 START_TEST(any_changed_bit_of_a_message_between_jobs_is_noticed) {
-  const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller}, b = {2000000, 0, kSecret, HelloRealm::kPort, kCaller};
+  const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller},
+                     b = {2000000, 0, kSecret, HelloRealm::kPort, kCaller};
   const ForeignExchange good(a, b);
   for (int step = 1; step < 4; ++step) {
     for (std::size_t bit = 0; bit < kHelloBytes * 8; ++bit) {
       Hello changed = step == 1 ? good.challenge : step == 2 ? good.proof : good.acceptance, out;
       auto* bytes = reinterpret_cast<std::uint8_t*>(&changed);
       bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
-      const HelloFault fault = step == 1 ? hello_prove(a, good.hello, changed, out) : step == 2 ? hello_accept(b, good.challenge, changed, out) : hello_done(a, good.proof, changed);
+      const HelloFault fault = step == 1   ? hello_prove(a, good.hello, changed, out)
+                               : step == 2 ? hello_accept(b, good.challenge, changed, out)
+                                           : hello_done(a, good.proof, changed);
       ck_assert_msg(fault != HelloFault::kNone, "message %d, bit %zu", step, bit);
     }
   }
@@ -308,14 +326,16 @@ START_TEST(handshake_neither_allocates_nor_locks) {
   Hello challenge, proof, acceptance;
   g_trap = true;
   const Hello hello = hello_start(kA, 5, kNonceA);
-  const bool good = hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone && hello_prove(kA, hello, challenge, proof) == HelloFault::kNone &&
-                    hello_accept(kB, challenge, proof, acceptance) == HelloFault::kNone && hello_done(kA, proof, acceptance) == HelloFault::kNone;
+  const bool good = hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone &&
+                    hello_prove(kA, hello, challenge, proof) == HelloFault::kNone &&
+                    hello_accept(kB, challenge, proof, acceptance) == HelloFault::kNone &&
+                    hello_done(kA, proof, acceptance) == HelloFault::kNone;
   g_trap = false;
   ck_assert(good);
 }
 END_TEST
 
-START_TEST(the_trap_of_this_test_works) {
+START_DYING_TEST(the_trap_of_this_test_works, SIGILL) {
   g_trap = true;
   void* volatile block = malloc(1);
   free(block);
@@ -327,22 +347,5 @@ END_TEST
 
 int main() {
   if (!hello_prepare()) return EXIT_FAILURE;
-  int rc = run_tests("handshake", {both_ends_of_one_job_accept_each_other, any_changed_bit_of_any_message_is_noticed, proof_for_a_changed_hello_does_not_fit,
-                                   another_jobs_secret_is_refused_by_both_sides,
-                                   another_rank_of_the_job_is_not_taken_for_the_wanted_one, replay_of_an_earlier_exchange_is_refused, a_message_thrown_back_is_refused,
-                                   messages_out_of_turn_are_refused, faults_are_told_apart, outputs_are_set_on_success_only,
-                                   no_byte_of_the_secret_appears_in_a_message, processes_of_two_jobs_accept_each_other_by_a_key_of_their_own,
-                                   another_key_another_realm_or_another_caller_does_not_pass, any_changed_bit_of_a_message_between_jobs_is_noticed, a_refusal_is_known_by_what_it_answers});
-#ifdef HAVE_TRAP
-  Suite* suite = suite_create("handshake, trapped");
-  TCase* cases = tcase_create("trap");
-  tcase_add_test(cases, handshake_neither_allocates_nor_locks);
-  tcase_add_test_raise_signal(cases, the_trap_of_this_test_works, SIGILL);
-  suite_add_tcase(suite, cases);
-  SRunner* runner = srunner_create(suite);
-  srunner_run_all(runner, CK_ENV);
-  if (srunner_ntests_failed(runner) != 0) rc = EXIT_FAILURE;
-  srunner_free(runner);
-#endif
-  return rc;
+  return run_tests("handshake");
 }

@@ -1,5 +1,5 @@
 // iface_list.h: the syntax of LITE_IFACE and what its rules match.
-#include "mplite/iface_list.h"
+#include "mplite/config/iface_list.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -50,11 +50,13 @@ START_TEST(networks_match_by_prefix_and_family) {
     sockaddr_storage address;
     bool matches;
   } table[] = {
-      {"10.1.0.0/16", v4("10.1.255.3"), true},    {"10.1.0.0/16", v4("10.2.0.0"), false},      {"10.1.2.200/25", v4("10.1.2.128"), true},
-      {"10.1.2.200/25", v4("10.1.2.127"), false}, {"10.1.2.3", v4("10.1.2.3"), true},          {"10.1.2.3", v4("10.1.2.2"), false},
-      {"0.0.0.0/0", v4("203.0.113.9"), true},     {"0.0.0.0/0", v6("2001:db8::1"), false},     {"::/0", v6("2001:db8::1"), true},
-      {"fe80::/10", v6("febf::1"), true},         {"fe80::/10", v6("fec0::1"), false},         {"2001:db8::7", v6("2001:db8::7"), true},
-      {"10.1.2.3/31", v4("10.1.2.2"), true},      {"2001:db8::7", v6("2001:db8::8"), false},
+      {"10.1.0.0/16", v4("10.1.255.3"), true},   {"10.1.0.0/16", v4("10.2.0.0"), false},
+      {"10.1.2.200/25", v4("10.1.2.128"), true}, {"10.1.2.200/25", v4("10.1.2.127"), false},
+      {"10.1.2.3", v4("10.1.2.3"), true},        {"10.1.2.3", v4("10.1.2.2"), false},
+      {"0.0.0.0/0", v4("203.0.113.9"), true},    {"0.0.0.0/0", v6("2001:db8::1"), false},
+      {"::/0", v6("2001:db8::1"), true},         {"fe80::/10", v6("febf::1"), true},
+      {"fe80::/10", v6("fec0::1"), false},       {"2001:db8::7", v6("2001:db8::7"), true},
+      {"10.1.2.3/31", v4("10.1.2.2"), true},     {"2001:db8::7", v6("2001:db8::8"), false},
   };
   for (const auto& row : table) {
     const IfaceList list = parsed(row.rule);
@@ -66,8 +68,10 @@ END_TEST
 START_TEST(list_keeps_order_and_signs) {
   const IfaceList list = parsed("ib0,10.0.0.0/8,^eth1,!172.16.0.0/12");
   ck_assert_int_eq(list.count, 4);
-  ck_assert(!list.rule[0].exclude && !list.rule[1].exclude && list.rule[2].exclude && list.rule[3].exclude);
-  ck_assert(!list.rule[0].network && list.rule[1].network && !list.rule[2].network && list.rule[3].network);
+  ck_assert(!list.rule[0].exclude && !list.rule[1].exclude && list.rule[2].exclude &&
+            list.rule[3].exclude);
+  ck_assert(!list.rule[0].network && list.rule[1].network && !list.rule[2].network &&
+            list.rule[3].network);
   ck_assert(list.wants());
   ck_assert(!parsed("^eth1,^eth2").wants());
 }
@@ -118,7 +122,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("iface_list", {names_match_exactly, networks_match_by_prefix_and_family, list_keeps_order_and_signs, rules_format_to_their_own_syntax,
-                                  nonsense_is_refused_with_a_reason});
-}
+int main() { return run_tests("iface_list"); }

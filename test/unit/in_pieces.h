@@ -1,5 +1,5 @@
-// Memory in pieces for tests: pieces of given or random lengths, empty ones among them, with gaps between them that must stay untouched, in an order
-// that is not that of their addresses.
+// Memory in pieces for tests: pieces of given or random lengths, empty ones among them, with gaps
+// between them that must stay untouched, in an order that is not that of their addresses.
 #pragma once
 #include <sys/uio.h>
 
@@ -46,18 +46,24 @@ class InPieces {
   void fill(const std::vector<std::uint8_t>& packed) {
     std::size_t i = 0;
     for (const iovec& p : pieces_)
-      for (std::size_t k = 0; k < p.iov_len && i < packed.size(); ++k) static_cast<std::uint8_t*>(p.iov_base)[k] = packed[i++];
+      for (std::size_t k = 0; k < p.iov_len && i < packed.size(); ++k)
+        static_cast<std::uint8_t*>(p.iov_base)[k] = packed[i++];
   }
   std::vector<std::uint8_t> packed() const {
     std::vector<std::uint8_t> all;
-    for (const iovec& p : pieces_) all.insert(all.end(), static_cast<const std::uint8_t*>(p.iov_base), static_cast<const std::uint8_t*>(p.iov_base) + p.iov_len);
+    for (const iovec& p : pieces_)
+      all.insert(all.end(), static_cast<const std::uint8_t*>(p.iov_base),
+                 static_cast<const std::uint8_t*>(p.iov_base) + p.iov_len);
     return all;
   }
   // Whether nothing but the first `written` bytes differs from what the constructor left.
   bool untouched_but(std::size_t written) const {
     std::vector<bool> mine(memory_.size());
     for (const iovec& p : pieces_)
-      for (std::size_t k = 0; k < p.iov_len && written > 0; ++k, --written) mine[static_cast<std::size_t>(static_cast<const std::uint8_t*>(p.iov_base) - memory_.data()) + k] = true;
+      for (std::size_t k = 0; k < p.iov_len && written > 0; ++k, --written)
+        mine[static_cast<std::size_t>(static_cast<const std::uint8_t*>(p.iov_base) -
+                                      memory_.data()) +
+             k] = true;
     for (std::size_t i = 0; i < memory_.size(); ++i)
       if (!mine[i] && memory_[i] != kGap) return false;
     return true;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # scripts/install-device on MPICH-1 trees: recognises, refuses, drops in, is idempotent, and --remove restores. The trees are made of the files that it looks for,
-# and autoreconf is one that only leaves its mark; the real thing is docs/mpich1.md.
+# and autoreconf is one that only leaves its mark; the real thing is docs/mpich1.md. On MPICH-4 trees: which versions it takes; the rest is quickstart's.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=test/unit/verdict.sh
@@ -29,6 +29,11 @@ install() { # ARGUMENT…
 refuses() { # WHAT-IT-SAYS; the tree stays as it was
   [ "$status" = 1 ] && says "$1" && diff -r "$work/before" "$work/mpich" >/dev/null
 }
+# Or automake fails there, long after this script.
+brings_what_automake_reads() { # PACKAGE
+  local file
+  for file in $(sed -n 's/^include //p' "$top/Makefile.am"); do [ -s "$1/$file" ] || return 1; done
+}
 before() { rm -rf "$work/before" && cp -a "$work/mpich" "$work/before"; }
 
 tree mpich 1.2.7p1
@@ -37,21 +42,22 @@ install "$work/mpich"
 verdict drops_in test "$status" = 0
 verdict drops_in diff -r -x ch_lite "$work/before" "$work/mpich"
 for file in setup_ch_lite Makefile.in channel.h chdef.h chconfig.h chpackflow.h mpid_time.h litepriv.c mpirun.lst mpirun.ch_lite.in install_ch_lite \
-  lite/configure.ac lite/Makefile.am lite/configure lite/src/ch_lite/channel_host.h lite/src/mplite/engine.cpp; do
+  lite/configure.ac lite/Makefile.am lite/configure lite/src/ch_lite/mpich1/channel_host.h lite/src/mplite/engine/engine.cpp; do
   verdict "drops_in $file" test -s "$work/mpich/mpid/ch_lite/$file"
 done
+verdict brings_what_automake_reads brings_what_automake_reads "$work/mpich/mpid/ch_lite/lite"
 verdict setup_can_be_run test -x "$work/mpich/mpid/ch_lite/setup_ch_lite"
 verdict leaves_out_the_other_host test ! -e "$work/mpich/mpid/ch_lite/lite/src/ch_lite/ch4"
 
 # Nothing to do the second time; what a build has left stays; what is not ours any more goes.
-touch "$work/mpich/mpid/ch_lite/litepriv.o" "$work/mpich/mpid/ch_lite/Makefile" "$work/mpich/mpid/ch_lite/lite/src/mplite/engine.o"
+touch "$work/mpich/mpid/ch_lite/litepriv.o" "$work/mpich/mpid/ch_lite/Makefile" "$work/mpich/mpid/ch_lite/lite/src/mplite/engine/engine.o"
 touch "$work/mpich/mpid/ch_lite/older.c"
 touch -d '2 days ago' "$work/mpich/mpid/ch_lite/channel.h"
 install "$work/mpich"
 verdict is_idempotent says "files copied: device 0, engine 0"
 verdict is_idempotent test "$(wc -l <"$work/autoreconf.runs")" = 1
 verdict is_idempotent test "$work/mpich/mpid/ch_lite/setup_ch_lite" -nt "$work/mpich/mpid/ch_lite/channel.h"
-verdict keeps_the_build test -e "$work/mpich/mpid/ch_lite/litepriv.o" -a -e "$work/mpich/mpid/ch_lite/Makefile" -a -e "$work/mpich/mpid/ch_lite/lite/src/mplite/engine.o"
+verdict keeps_the_build test -e "$work/mpich/mpid/ch_lite/litepriv.o" -a -e "$work/mpich/mpid/ch_lite/Makefile" -a -e "$work/mpich/mpid/ch_lite/lite/src/mplite/engine/engine.o"
 verdict drops_what_is_no_longer_ours test ! -e "$work/mpich/mpid/ch_lite/older.c"
 
 install --remove "$work/mpich"
@@ -85,6 +91,33 @@ install "$work/mpich"
 verdict refuses_what_is_no_mpich refuses "is not the top of an MPICH"
 install "$work/nowhere"
 verdict refuses_a_missing_directory says "is not a directory"
+
+# MPICH 4: one version is verified, and every other one is refused by name before anything is touched.
+tree4() { # VERSION
+  rm -rf "$work/mpich"
+  mkdir -p "$work/mpich/maint" "$work/mpich/src/mpid/ch4/netmod/ucx"
+  printf 'm4_define([MPICH_VERSION_m4],[%s])dnl\n' "$1" >"$work/mpich/maint/version.m4"
+  printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$work/mpich/subsys_include.m4"
+}
+for version in 4.0 4.0.1 4.0.3 4.0.20 4.1.2 5.0.1 ''; do
+  tree4 "$version"
+  before
+  install "$work/mpich"
+  verdict "refuses_mpich_4 ${version:-without a version}" refuses "is MPICH ${version:-of unknown version}"
+  verdict "refuses_mpich_4 ${version:-without a version}" says "4.0.2"
+done
+tree4 4.0.3
+install "$work/mpich"
+verdict tells_why_not_4.0.3 says "a symbol missing"
+tree4 4.0.2
+install "$work/mpich"
+verdict takes_mpich_4.0.2 says "1/4 copying the package and the glue"
+verdict brings_what_automake_reads brings_what_automake_reads "$work/mpich/modules/lite"
+# An older script took 4.0.3 too: what it left can be taken out.
+tree4 4.0.3
+mkdir -p "$work/mpich/modules/lite" "$work/mpich/.ch_lite"
+install --remove "$work/mpich"
+verdict removes_from_any_mpich_4 test "$status" = 0 -a ! -e "$work/mpich/modules/lite"
 
 total=$((passed + failed))
 echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"

@@ -1,5 +1,6 @@
-// knobs.h: every LITE_* variable, its syntax, its bounds and the sentence for a value that is not allowed.
-#include "mplite/knobs.h"
+// knobs.h: every LITE_* variable, its syntax, its bounds and the sentence for a value that is not
+// allowed.
+#include "mplite/config/knobs.h"
 
 #include <signal.h>
 
@@ -15,7 +16,9 @@ namespace {
 // A pretended environment of one variable.
 const char* g_name = nullptr;
 const char* g_value = nullptr;
-const char* pretended(const char* name) { return g_name != nullptr && std::strcmp(name, g_name) == 0 ? g_value : nullptr; }
+const char* pretended(const char* name) {
+  return g_name != nullptr && std::strcmp(name, g_name) == 0 ? g_value : nullptr;
+}
 
 bool parse_one(const char* name, const char* value, Knobs& knobs, char (&error)[512]) {
   g_name = name;
@@ -59,7 +62,8 @@ const Pair kGood[] = {
     {"LITE_SPIN_US", "2ms", "2ms"},
     {"LITE_SPIN_US", "60s", "60s"},
     {"LITE_SPIN_US", "forever", "forever"},
-    {"LITE_IFACE", "eth0,10.1.0.0/16,^192.168.0.0/24,!fe80::/10", "eth0,10.1.0.0/16,^192.168.0.0/24,^fe80::/10"},
+    {"LITE_IFACE", "eth0,10.1.0.0/16,^192.168.0.0/24,!fe80::/10",
+     "eth0,10.1.0.0/16,^192.168.0.0/24,^fe80::/10"},
     {"LITE_FAMILY", "ipv6", "ipv6"},
     {"LITE_PORT_RANGE", "5000:5000", "5000:5000"},
     {"LITE_PORT_RANGE", "1:65535", "1:65535"},
@@ -165,7 +169,8 @@ START_TEST(good_values_are_taken_and_formatted_in_their_own_syntax) {
     ck_assert_msg(parse_one(p.name, p.value, k, error), "%s", error);
     const std::size_t i = index_of(p.name);
     ck_assert_str_eq(format_knob(i, k, text, sizeof text), p.canonical);
-    ck_assert_msg(parse_one(p.name, text, again, error), "the canonical form is refused: %s", error);
+    ck_assert_msg(parse_one(p.name, text, again, error), "the canonical form is refused: %s",
+                  error);
     char second[512];
     ck_assert_str_eq(format_knob(i, again, second, sizeof second), p.canonical);
   }
@@ -241,7 +246,8 @@ END_TEST
 START_TEST(empty_variable_counts_as_not_set) {
   Knobs k;
   char error[512];
-  for (std::size_t i = 0; i < knob_count(); ++i) ck_assert(parse_one(knob_info(i).name, "", k, error));
+  for (std::size_t i = 0; i < knob_count(); ++i)
+    ck_assert(parse_one(knob_info(i).name, "", k, error));
 }
 END_TEST
 
@@ -255,16 +261,33 @@ START_TEST(error_sentence_never_leaves_its_buffer) {
 }
 END_TEST
 
+START_TEST(tuning_that_is_no_heuristic_is_told_with_the_names_of_all) {
+  Knobs k = default_knobs();
+  ck_assert(k.tuning == Tuning());
+  char error[1024];
+  ck_assert(!set_knob(index_of("LITE_TUNING"), "-peeks", k, error, sizeof error));
+  ck_assert(std::strstr(error, "LITE_TUNING=\"-peeks\" is not allowed: '-peeks' is no heuristic") !=
+            nullptr);
+  for (unsigned i = 0; i < kHeuristics; ++i)
+    ck_assert(std::strstr(error, heuristic_info(static_cast<Heuristic>(i)).name) != nullptr);
+  ck_assert(set_knob(index_of("LITE_TUNING"), "off,+peek", k, error, sizeof error));
+  ck_assert(k.tuning == Tuning::none().set(Heuristic::kPeek, true));
+}
+END_TEST
+
 START_TEST(unknown_variable_is_told_with_the_nearest_one) {
-  const char* environment[] = {"PATH=/bin", "LITE_EAGERMAX=1", "LITE_STATS=1", "LITE_IFACES=eth0", "ELITE_X=1", "LITE_STATSX", nullptr};
+  const char* environment[] = {"PATH=/bin", "LITE_EAGERMAX=1", "LITE_STATS=1", "LITE_IFACES=eth0",
+                               "ELITE_X=1", "LITE_STATSX",     nullptr};
   char text[512];
   ck_assert_int_eq(unknown_knobs(environment, text, sizeof text), 2);
-  ck_assert_str_eq(text,
-                   "LITE_EAGERMAX is set but is no variable of ch_lite; did you mean LITE_EAGER_MAX?\n"
-                   "LITE_IFACES is set but is no variable of ch_lite; did you mean LITE_IFACE?\n");
+  ck_assert_str_eq(
+      text,
+      "LITE_EAGERMAX is set but is no variable of ch_lite; did you mean LITE_EAGER_MAX?\n"
+      "LITE_IFACES is set but is no variable of ch_lite; did you mean LITE_IFACE?\n");
   char small[100];
   ck_assert_int_eq(unknown_knobs(environment, small, sizeof small), 2);
-  ck_assert_str_eq(small, "LITE_EAGERMAX is set but is no variable of ch_lite; did you mean LITE_EAGER_MAX?\n");
+  ck_assert_str_eq(
+      small, "LITE_EAGERMAX is set but is no variable of ch_lite; did you mean LITE_EAGER_MAX?\n");
 }
 END_TEST
 
@@ -285,13 +308,17 @@ START_TEST(help_forms_name_every_variable_with_its_default) {
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
     char wanted[128];
-    std::snprintf(wanted, sizeof wanted, "%s=%s  (%s; default %s)", info.name, info.default_value, info.type, info.default_value);
+    std::snprintf(wanted, sizeof wanted, "%s=%s  (%s; default %s)", info.name, info.default_value,
+                  info.type, info.default_value);
     ck_assert_msg(std::strstr(help, wanted) != nullptr, "%s not in help", wanted);
     std::snprintf(wanted, sizeof wanted, "| `%s` | `%s` | ", info.name, info.default_value);
     ck_assert_msg(std::strstr(markdown, wanted) != nullptr, "%s not in markdown", wanted);
-    std::snprintf(wanted, sizeof wanted, ".BR %s \" (%s, default %s)\"", info.name, info.type, info.default_value);
+    std::snprintf(wanted, sizeof wanted, ".BR %s \" (%s, default %s)\"", info.name, info.type,
+                  info.default_value);
     ck_assert_msg(std::strstr(man, wanted) != nullptr, "%s not in man", wanted);
-    ck_assert_msg(std::strchr(info.allowed, '|') == nullptr && std::strchr(info.doc, '|') == nullptr, "%s would break the markdown table", info.name);
+    ck_assert_msg(
+        std::strchr(info.allowed, '|') == nullptr && std::strchr(info.doc, '|') == nullptr,
+        "%s would break the markdown table", info.name);
   }
   std::free(help);
   std::free(markdown);
@@ -301,9 +328,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("knobs", {defaults_of_the_design_are_in_force_without_variables, good_values_are_taken_and_formatted_in_their_own_syntax,
-                             values_reach_their_members, every_bad_value_is_refused_by_name_value_and_what_is_allowed,
-                             path_longer_than_its_room_is_refused, variables_override_what_is_there, empty_variable_counts_as_not_set, error_sentence_never_leaves_its_buffer,
-                             unknown_variable_is_told_with_the_nearest_one, help_forms_name_every_variable_with_its_default});
-}
+int main() { return run_tests("knobs"); }

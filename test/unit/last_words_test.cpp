@@ -1,5 +1,6 @@
-// last_words.h: the line is whole, and its reader has it when the call returns; nobody is waited for in vain.
-#include "mplite/last_words.h"
+// last_words.h: the line is whole, and its reader has it when the call returns; nobody is waited
+// for in vain.
+#include "mplite/runtime/last_words.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -65,7 +66,8 @@ START_TEST(file_is_not_waited_for) {
   dup2(before, STDERR_FILENO);
   close(before);
   char text[64] = "";
-  ck_assert_int_eq(pread(fileno(file), text, sizeof text - 1, 0), static_cast<int>(sizeof "ch_lite: into a file\n" - 1));
+  ck_assert_int_eq(pread(fileno(file), text, sizeof text - 1, 0),
+                   static_cast<int>(sizeof "ch_lite: into a file\n" - 1));
   ck_assert_str_eq(text, "ch_lite: into a file\n");
   ck_assert_int_lt(took, 10'000);
   std::fclose(file);
@@ -74,7 +76,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("last_words", {returns_when_the_launcher_has_read, launcher_that_never_reads_is_waited_for_until_the_limit,
-                                  launcher_that_has_gone_is_not_waited_for, file_is_not_waited_for});
-}
+int main() { return run_tests("last_words"); }

@@ -38,16 +38,18 @@ struct SlowReader {
   std::string text;
   pthread_t thread;
   explicit SlowReader(LaunchersPipe& l) : launcher(l) {
-    pthread_create(&thread, nullptr, [](void* arg) -> void* {
-      auto* reader = static_cast<SlowReader*>(arg);
-      pollfd words = {reader->launcher.ends[0], POLLIN, 0};
-      while (poll(&words, 1, -1) < 0 && errno == EINTR) {
-      }
-      usleep(kBusyMs * 1000);
-      reader->has_read = true;
-      reader->text = reader->launcher.read_some();
-      return nullptr;
-    }, this);
+    pthread_create(
+        &thread, nullptr,
+        [](void* arg) -> void* {
+          auto* reader = static_cast<SlowReader*>(arg);
+          pollfd words = {reader->launcher.ends[0], POLLIN, 0};
+          while (poll(&words, 1, -1) < 0 && errno == EINTR) {}
+          usleep(kBusyMs * 1000);
+          reader->has_read = true;
+          reader->text = reader->launcher.read_some();
+          return nullptr;
+        },
+        this);
   }
   const std::string& join() {
     pthread_join(thread, nullptr);

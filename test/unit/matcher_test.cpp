@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ch_lite/ch_lite.h"
-#include "ch_lite/matcher.h"
+#include "ch_lite/core/matcher.h"
 #include "run_tests.h"
 
 using namespace ch_lite;
@@ -23,7 +23,8 @@ bool takes(const MatchKey& receive, const MatchKey& envelope, std::uint32_t igno
   if (receive.context != envelope.context) return false;
   if (receive.source != LITE_ANY_SOURCE && receive.source != envelope.source) return false;
   if (receive.tag == LITE_ANY_TAG) return true;
-  return (static_cast<std::uint32_t>(receive.tag) & ~ignore) == (static_cast<std::uint32_t>(envelope.tag) & ~ignore);
+  return (static_cast<std::uint32_t>(receive.tag) & ~ignore) ==
+         (static_cast<std::uint32_t>(envelope.tag) & ~ignore);
 }
 
 Receive* post(Matcher& m, std::list<Receive>& store, MatchKey key) {
@@ -95,25 +96,25 @@ START_TEST(lone_receive_is_the_only_one_and_has_no_wildcards) {
   Matcher m;
   ck_assert(m.start());
   std::list<Receive> store;
-  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_null(m.sole_posted());
   for (const MatchKey& wild : {MatchKey{1, LITE_ANY_SOURCE, 5}, MatchKey{1, 0, LITE_ANY_TAG}}) {
     Receive* r = post(m, store, wild);
-    ck_assert_ptr_null(m.lone());
+    ck_assert_ptr_null(m.sole_posted());
     ck_assert_ptr_eq(m.match_posted({1, 0, 5}), r);
   }
   Receive* first = post(m, store, {1, 0, 5});
-  ck_assert_ptr_eq(m.lone(), first);
+  ck_assert_ptr_eq(m.sole_posted(), first);
   Receive* second = post(m, store, {1, 0, 5});
-  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_null(m.sole_posted());
   Receive* third = post(m, store, {1, 0, 5});
   ck_assert_ptr_eq(m.match_posted({1, 0, 5}), first);
   m.withdraw(third);
-  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_null(m.sole_posted());
   ck_assert_ptr_eq(m.match_posted({1, 0, 5}), second);
   Receive* again = post(m, store, {1, 0, 5});
-  ck_assert_ptr_eq(m.lone(), again);
+  ck_assert_ptr_eq(m.sole_posted(), again);
   m.withdraw(again);
-  ck_assert_ptr_null(m.lone());
+  ck_assert_ptr_null(m.sole_posted());
   ck_assert_ptr_null(m.match_posted({1, 0, 5}));
   ck_assert_uint_eq(m.posted_count(), 0);
 }
@@ -168,12 +169,13 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
     m.set_tag_ignore_bits(ignore);
     std::list<Receive> receives;
     std::list<Arrival> arrivals;
-    std::vector<Receive*> posted;     // the oracle's lists, in order
+    std::vector<Receive*> posted;  // the oracle's lists, in order
     std::vector<Arrival*> unexpected;
     const int spread = 1 + below(12);
     const int bias = below(100);
     for (int step = 0; step < 3000; ++step) {
-      const MatchKey envelope{static_cast<std::uint32_t>(below(2)), below(static_cast<unsigned>(spread)),
+      const MatchKey envelope{static_cast<std::uint32_t>(below(2)),
+                              below(static_cast<unsigned>(spread)),
                               below(4) | (below(2) != 0 ? 16 : 0)};
       const int what = below(100);
       if (what < bias / 2 + 10) {  // arrival
@@ -185,8 +187,9 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
             break;
           }
         auto* got = static_cast<Receive*>(m.match_posted(envelope));
-        ck_assert_msg(got == expected, "LITE_TEST_SEED=%u step %d: arrival matched %d, list says %d", seed, step, got ? got->id : 0,
-                      expected ? expected->id : 0);
+        ck_assert_msg(got == expected,
+                      "LITE_TEST_SEED=%u step %d: arrival matched %d, list says %d", seed, step,
+                      got ? got->id : 0, expected ? expected->id : 0);
         if (got == nullptr) unexpected.push_back(arrive(m, arrivals, envelope));
       } else if (what < 90) {  // receive
         MatchKey key = envelope;
@@ -200,8 +203,8 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
             break;
           }
         auto* got = static_cast<Arrival*>(m.find_unexpected(key));
-        ck_assert_msg(got == expected, "LITE_TEST_SEED=%u step %d: receive found %d, list says %d", seed, step, got ? got->id : 0,
-                      expected ? expected->id : 0);
+        ck_assert_msg(got == expected, "LITE_TEST_SEED=%u step %d: receive found %d, list says %d",
+                      seed, step, got ? got->id : 0, expected ? expected->id : 0);
         if (got != nullptr) {
           m.remove_unexpected(got);
           unexpected.erase(unexpected.begin() + static_cast<std::ptrdiff_t>(at));
@@ -222,8 +225,9 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
 }
 END_TEST
 
-// Compares per message that a matcher with `depth` nodes makes, over all of them. Nothing but the number of nodes tells, so a busy machine does not disturb.
-// `spread`: how the keys differ; 0: by tag, 1: by source, 2: both, and every eighth receive has a wildcard.
+// Compares per message that a matcher with `depth` nodes makes, over all of them. Nothing but the
+// number of nodes tells, so a busy machine does not disturb. `spread`: how the keys differ; 0: by
+// tag, 1: by source, 2: both, and every eighth receive has a wildcard.
 MatchKey key_of(int i, int spread) {
   if (spread == 0) return {1, 3, i};
   if (spread == 1) return {1, i, 5};
@@ -273,10 +277,16 @@ double unexpected_looks_per_receive(int depth, int spread, bool backwards) {
 START_TEST(cost_of_a_match_does_not_grow_with_the_queues) {
   for (int spread = 0; spread < 3; ++spread) {
     for (const bool backwards : {false, true}) {
-      const double few = posted_looks_per_message(10, spread, backwards), many = posted_looks_per_message(10'000, spread, backwards);
-      ck_assert_msg(many <= 3 * few, "posted, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10", spread, backwards, many, few);
-      const double few_u = unexpected_looks_per_receive(10, spread, backwards), many_u = unexpected_looks_per_receive(10'000, spread, backwards);
-      ck_assert_msg(many_u <= 3 * few_u, "unexpected, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10", spread, backwards, many_u, few_u);
+      const double few = posted_looks_per_message(10, spread, backwards),
+                   many = posted_looks_per_message(10'000, spread, backwards);
+      ck_assert_msg(many <= 3 * few,
+                    "posted, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10", spread,
+                    backwards, many, few);
+      const double few_u = unexpected_looks_per_receive(10, spread, backwards),
+                   many_u = unexpected_looks_per_receive(10'000, spread, backwards);
+      ck_assert_msg(many_u <= 3 * few_u,
+                    "unexpected, spread %d, backwards %d: %.2f looks with 10,000, %.2f with 10",
+                    spread, backwards, many_u, few_u);
     }
   }
 }
@@ -302,11 +312,4 @@ START_TEST(wildcards_find_the_earliest_of_many_at_the_first_look) {
 }
 END_TEST
 
-int main() {
-  return run_tests("matcher",
-                   {message_goes_to_earliest_posted_receive_whatever_its_wildcards,
-                    any_source_receive_takes_earliest_unexpected_message, ignored_tag_bits_do_not_match_nor_hide,
-                    lone_receive_is_the_only_one_and_has_no_wildcards, withdrawn_receive_is_not_matched, visit_sees_every_unexpected_message_once_and_may_remove_it,
-                    agrees_with_a_list_matcher_on_random_sequences, cost_of_a_match_does_not_grow_with_the_queues,
-                    wildcards_find_the_earliest_of_many_at_the_first_look}, 120);
-}
+int main() { return run_tests("matcher", 120); }

@@ -1,5 +1,6 @@
-// messages.h over two engines in one process and real loopback sockets: matching, the bound on unexpected messages, truncation, lost peers.
-#include "mplite/messages.h"
+// messages.h over two engines in one process and real loopback sockets: matching, the bound on
+// unexpected messages, truncation, lost peers.
+#include "mplite/messages/messages.h"
 
 #include <arpa/inet.h>
 #include <malloc.h>
@@ -18,7 +19,7 @@
 #include <vector>
 
 #include "../sim/random.h"
-#include "mplite/net_posix.h"
+#include "mplite/net/net_posix.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -56,7 +57,8 @@ struct Pair {
   Side side[2];
   Messages& m(int rank) { return side[rank].m(); }
 
-  explicit Pair(std::uint64_t unexpected_max = 1 << 20, int family = AF_INET, std::uint32_t frame_bytes = 64 * 1024) {
+  explicit Pair(std::uint64_t unexpected_max = 1 << 20, int family = AF_INET,
+                std::uint32_t frame_bytes = 64 * 1024) {
     int listener[2];
     for (int i = 0; i < 2; ++i) {
       ck_assert_int_eq(side[i].net.open(), 0);
@@ -95,7 +97,8 @@ struct Pair {
     ck_assert(side[rank].m().service());
   }
 
-  // Both ranks, until `done` or five seconds of our own time: on a machine that others keep busy (seen: 286 s for what takes 3) the clock says nothing.
+  // Both ranks, until `done` or five seconds of our own time: on a machine that others keep busy
+  // (seen: 286 s for what takes 3) the clock says nothing.
   bool until(const std::function<bool()>& done) {
     const double start = own_seconds();
     while (!done()) {
@@ -143,7 +146,8 @@ struct Pair {
 START_TEST(messages_of_every_size_reach_posted_receives_over_ipv4_and_ipv6) {
   for (const int family : {AF_INET, AF_INET6}) {
     Pair p(1 << 20, family);
-    for (const std::size_t size : {0, 1, 31, 1024, 1025, 65535, 65536, 65537, 1 << 20, (4 << 20) + 3}) {
+    for (const std::size_t size :
+         {0, 1, 31, 1024, 1025, 65535, 65536, 65537, 1 << 20, (4 << 20) + 3}) {
       const Bytes sent = content(size, size);
       Bytes got(size + 5, 0xee);
       MessageRequest* in = p.receive(1, got, 0, 7);
@@ -178,7 +182,8 @@ START_TEST(unexpected_messages_of_every_size_wait_for_their_receives_in_any_orde
   for (std::size_t i = 6; i-- > 0;) {
     Bytes got(sizes[i]);
     MessageRequest* in = p.receive(1, got, 0, static_cast<std::int64_t>(i));
-    ck_assert_int_eq(static_cast<int>(in->outcome), static_cast<int>(Outcome::kComplete));  // at once: it is there
+    ck_assert_int_eq(static_cast<int>(in->outcome),
+                     static_cast<int>(Outcome::kComplete));  // at once: it is there
     ck_assert(got == sent[i]);
     p.m(1).release(in);
     p.m(0).release(out[i]);
@@ -192,13 +197,15 @@ START_TEST(messages_that_fit_the_same_receive_are_taken_in_the_order_sent) {
   std::vector<Bytes> sent;
   std::vector<Bytes> got(6, Bytes(40));
   std::vector<MessageRequest*> in;
-  for (int i = 0; i < 3; ++i) in.push_back(p.receive(1, got[static_cast<std::size_t>(i)], 0, i == 1 ? kAnyTag : 5));
+  for (int i = 0; i < 3; ++i)
+    in.push_back(p.receive(1, got[static_cast<std::size_t>(i)], 0, i == 1 ? kAnyTag : 5));
   for (std::uint64_t i = 0; i < 6; ++i) {
     sent.push_back(content(40, i));
     p.m(0).release(p.send(0, sent.back(), 5));
   }
   p.settle(1);
-  for (std::size_t i = 3; i < 6; ++i) in.push_back(p.receive(1, got[i], kAnySource, i == 4 ? kAnyTag : 5));
+  for (std::size_t i = 3; i < 6; ++i)
+    in.push_back(p.receive(1, got[i], kAnySource, i == 4 ? kAnyTag : 5));
   for (std::size_t i = 0; i < 6; ++i) {
     ck_assert(in[i]->outcome == Outcome::kComplete);
     ck_assert_msg(got[i] == sent[i], "receive %zu", i);
@@ -257,7 +264,8 @@ START_TEST(truncated_message_fills_the_buffer_says_so_and_the_next_one_is_whole)
     if (when == 2) {
       MessageInfo info;
       ck_assert(p.until([&] { return p.m(1).probe(0, 4, info); }));
-      ck_assert_int_eq(static_cast<int>(out->outcome), static_cast<int>(Outcome::kPending));  // 8 MB do not fit into the kernel
+      ck_assert_int_eq(static_cast<int>(out->outcome),
+                       static_cast<int>(Outcome::kPending));  // 8 MB do not fit into the kernel
     }
     if (when != 0) post();
     MessageRequest* in2 = p.receive(1, whole, 0, 4);
@@ -318,7 +326,8 @@ START_TEST(unexpected_messages_beyond_the_bound_stay_with_the_sender_until_recei
   }
   p.finish({out.back()});
   for (MessageRequest* r : out) p.m(0).release(r);
-  // Two fit beside each other; what a posted receive waits for came beyond the bound only when it stood behind another.
+  // Two fit beside each other; what a posted receive waits for came beyond the bound only when it
+  // stood behind another.
   ck_assert_uint_le(p.side[1].engine->counters().unexpected_bytes_peak, 300'000);
 }
 END_TEST
@@ -332,12 +341,12 @@ START_TEST(receive_for_a_held_back_message_needs_only_the_handler_from_then_on) 
   Bytes got(sent.size());
   MessageRequest* in = p.receive(1, got, 0, 1);
   const double start = own_seconds();
-  p.side[1].engine->set_async(true);
+  p.side[1].engine->set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
   while (in->outcome == Outcome::kPending && own_seconds() - start < 5) {
     p.side[1].engine->poll();
     p.step(0);
   }
-  p.side[1].engine->set_async(false);
+  p.side[1].engine->set_mode({});
   ck_assert(in->outcome == Outcome::kComplete && got == sent);
   p.finish({out});
   p.m(1).release(in);
@@ -401,10 +410,10 @@ START_TEST(handler_holds_small_messages_and_leaves_large_ones_to_ordinary_contex
   Engine& engine = *p.side[1].engine;
   const std::uint64_t none = engine.counters().no_memory_in_handler;
   const double start = own_seconds();
-  engine.set_async(true);
+  engine.set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
   MessageInfo info;
   while (!p.m(1).probe(0, 2, info) && own_seconds() - start < 5) engine.poll();
-  engine.set_async(false);
+  engine.set_mode({});
   ck_assert(p.m(1).probe(0, 1, info));
   ck_assert(p.m(1).probe(0, 2, info));  // held back, and visible
   ck_assert_uint_eq(engine.counters().no_memory_in_handler, none + 1);
@@ -443,13 +452,13 @@ START_TEST(handler_completes_a_claimed_message_and_its_memory_is_freed_later) {
   const std::size_t mapped = mapped_heap();
   while (in->outcome == Outcome::kPending && own_seconds() - start < 5) {
     p.step(0);
-    p.side[1].engine->set_async(true);
+    p.side[1].engine->set_mode(ProgressMode::signal_handler(ProgressMode::kNoBudget));
     p.side[1].engine->poll();
-    p.side[1].engine->set_async(false);
+    p.side[1].engine->set_mode({});
   }
   ck_assert(in->outcome == Outcome::kComplete && got == sent);
   ck_assert_uint_eq(mapped_heap(), mapped);  // the handler freed nothing
-  ck_assert(p.m(1).service());  // the sanitizer build sees whether it is freed
+  ck_assert(p.m(1).service());               // the sanitizer build sees whether it is freed
   if (mapped > 0) ck_assert_uint_le(mapped_heap() + sent.size(), mapped);
   ck_assert_uint_eq(p.m(1).unexpected_bytes(), 0);
   p.m(1).release(in);
@@ -534,7 +543,8 @@ END_TEST
 // Joins as rank 0 by hand, so that frames can be written that no engine would write.
 int join_by_hand(Pair& p) {
   const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  ck_assert_int_eq(connect(fd, reinterpret_cast<const sockaddr*>(&p.peers[1].address), sizeof(sockaddr_in)), 0);
+  ck_assert_int_eq(
+      connect(fd, reinterpret_cast<const sockaddr*>(&p.peers[1].address), sizeof(sockaddr_in)), 0);
   std::uint8_t secret[32];
   std::memset(secret, 5, sizeof secret);
   const HelloContext context = {0, 2, secret};
@@ -544,7 +554,8 @@ int join_by_hand(Pair& p) {
     ck_assert_int_eq(write(fd, &said, sizeof said), sizeof said);
     std::size_t got = 0;
     ck_assert(p.until([&] {
-      const ssize_t n = recv(fd, reinterpret_cast<std::uint8_t*>(&answer) + got, sizeof answer - got, MSG_DONTWAIT);
+      const ssize_t n = recv(fd, reinterpret_cast<std::uint8_t*>(&answer) + got,
+                             sizeof answer - got, MSG_DONTWAIT);
       if (n > 0) got += static_cast<std::size_t>(n);
       return got == sizeof answer;
     }));
@@ -561,8 +572,10 @@ START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
     std::uint64_t tag, offset, total;
   };
   const Frame good = {5, 0, 30};
-  // The second of three pieces, wrong in its offset, its tag, or the length of the whole; and in place of the first one, where it may not be either.
-  for (const Frame& bad : {Frame{5, 20, 30}, Frame{5, 0, 30}, Frame{6, 10, 30}, Frame{5, 10, 31}, Frame{5, 10, 20}}) {
+  // The second of three pieces, wrong in its offset, its tag, or the length of the whole; and in
+  // place of the first one, where it may not be either.
+  for (const Frame& bad :
+       {Frame{5, 20, 30}, Frame{5, 0, 30}, Frame{6, 10, 30}, Frame{5, 10, 31}, Frame{5, 10, 20}}) {
     for (const bool as_first : {false, true}) {
       if (as_first && bad.offset == 0) continue;  // that would be a first piece
       Pair p;
@@ -570,7 +583,8 @@ START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
       Bytes got(40, 0xee);
       MessageRequest* in = p.receive(1, got, 0, 5);
       for (const Frame& f : as_first ? std::vector<Frame>{bad} : std::vector<Frame>{good, bad}) {
-        const FrameHeader header = {kFrameMagic, 0, kWireVersion, FrameKind::kMessage, 10, f.tag, f.offset, f.total};
+        const FrameHeader header = {kFrameMagic, 0,     kWireVersion, FrameKind::kMessage,
+                                    10,          f.tag, f.offset,     f.total};
         ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
         ck_assert_int_eq(write(fd, "0123456789", 10), 10);
       }
@@ -588,12 +602,14 @@ START_TEST(frame_that_does_not_continue_its_message_ends_the_connection) {
   Bytes got(30);
   MessageRequest* in = p.receive(1, got, 0, 5);
   for (const std::uint64_t offset : {0, 10, 20}) {
-    const FrameHeader header = {kFrameMagic, 0, kWireVersion, FrameKind::kMessage, 10, 5, offset, 30};
+    const FrameHeader header = {kFrameMagic, 0, kWireVersion, FrameKind::kMessage,
+                                10,          5, offset,       30};
     ck_assert_int_eq(write(fd, &header, sizeof header), sizeof header);
     ck_assert_int_eq(write(fd, "0123456789", 10), 10);
   }
   p.finish({in});
-  ck_assert(in->outcome == Outcome::kComplete && std::memcmp(got.data(), "012345678901234567890123456789", 30) == 0);
+  ck_assert(in->outcome == Outcome::kComplete &&
+            std::memcmp(got.data(), "012345678901234567890123456789", 30) == 0);
   p.m(1).release(in);
   close(fd);
 }
@@ -601,7 +617,8 @@ END_TEST
 
 START_TEST(peer_with_an_impossible_tag_is_given_up) {
   // Neither the application's nor the library's.
-  for (const std::uint64_t tag : {kUserTagMax + 1, kSystemTag - 1, kSystemTagMax + 1, ~std::uint64_t{0}}) {
+  for (const std::uint64_t tag :
+       {kUserTagMax + 1, kSystemTag - 1, kSystemTagMax + 1, ~std::uint64_t{0}}) {
     Pair p;
     Bytes got(8);
     MessageRequest* in = p.receive(1, got, 0, kAnyTag);
@@ -728,11 +745,12 @@ START_TEST(ids_of_released_requests_are_stale) {
 }
 END_TEST
 
-// Sends and receives in random order with random tags and sizes, against the rule itself: taken in the order posted, each receive gets the earliest
-// message that fits and is not taken yet.
+// Sends and receives in random order with random tags and sizes, against the rule itself: taken in
+// the order posted, each receive gets the earliest message that fits and is not taken yet.
 void random_traffic(std::uint64_t seed) {
   sim::Random random(seed);
-  Pair p(80'000, seed % 2 != 0 ? AF_INET : AF_INET6, static_cast<std::uint32_t>(random.between(1, 30'000)));
+  Pair p(80'000, seed % 2 != 0 ? AF_INET : AF_INET6,
+         static_cast<std::uint32_t>(random.between(1, 30'000)));
   struct Sent {
     std::uint64_t tag;
     Bytes data;
@@ -783,9 +801,12 @@ void random_traffic(std::uint64_t seed) {
     match->taken = true;
     p.finish({q->r});
     const std::size_t n = std::min(q->data.size(), match->data.size());
-    ck_assert_msg(q->r->outcome == (n < match->data.size() ? Outcome::kTruncated : Outcome::kComplete) && q->r->bytes == n &&
-                      q->r->matched_tag == match->tag && std::equal(q->data.begin(), q->data.begin() + static_cast<std::ptrdiff_t>(n), match->data.begin()),
-                  "seed %llu", static_cast<unsigned long long>(seed));
+    ck_assert_msg(
+        q->r->outcome == (n < match->data.size() ? Outcome::kTruncated : Outcome::kComplete) &&
+            q->r->bytes == n && q->r->matched_tag == match->tag &&
+            std::equal(q->data.begin(), q->data.begin() + static_cast<std::ptrdiff_t>(n),
+                       match->data.begin()),
+        "seed %llu", static_cast<unsigned long long>(seed));
   }
   ck_assert_uint_eq(p.m(1).pending_receives(), waiting);
   for (auto& q : posted) p.m(1).release(q->r);
@@ -794,8 +815,9 @@ void random_traffic(std::uint64_t seed) {
     Bytes rest(100'000);
     MessageRequest* r = p.receive(1, rest, 0, static_cast<std::int64_t>(s->tag));
     p.finish({r});
-    ck_assert_msg(r->bytes == s->data.size() && std::equal(s->data.begin(), s->data.end(), rest.begin()), "seed %llu",
-                  static_cast<unsigned long long>(seed));
+    ck_assert_msg(
+        r->bytes == s->data.size() && std::equal(s->data.begin(), s->data.end(), rest.begin()),
+        "seed %llu", static_cast<unsigned long long>(seed));
     p.m(1).release(r);
   }
   for (auto& s : sent) {
@@ -819,21 +841,5 @@ int main() {
     return EXIT_SUCCESS;
   }
   if (!hello_prepare()) return EXIT_FAILURE;
-  return run_tests("messages", {messages_of_every_size_reach_posted_receives_over_ipv4_and_ipv6,
-                                unexpected_messages_of_every_size_wait_for_their_receives_in_any_order_of_tags,
-                                messages_that_fit_the_same_receive_are_taken_in_the_order_sent,
-                                earlier_posted_receive_wins_whether_it_names_its_source_or_not, any_tag_does_not_match_the_librarys_own_messages,
-                                truncated_message_fills_the_buffer_says_so_and_the_next_one_is_whole, receive_posted_while_its_message_arrives_gets_all_of_it,
-                                unexpected_messages_beyond_the_bound_stay_with_the_sender_until_received,
-                                receive_for_a_held_back_message_needs_only_the_handler_from_then_on,
-                                receive_for_a_message_behind_held_back_ones_does_not_wait_for_ever,
-                                probe_sees_a_held_back_message_and_can_make_room_for_what_is_behind_it,
-                                handler_holds_small_messages_and_leaves_large_ones_to_ordinary_context,
-                                handler_completes_a_claimed_message_and_its_memory_is_freed_later, messages_to_oneself_match_like_others,
-                                lost_peer_fails_everything_that_waits_for_it_and_leaves_what_has_arrived, message_cut_off_while_unexpected_is_forgotten,
-                                frame_that_does_not_continue_its_message_ends_the_connection, peer_with_an_impossible_tag_is_given_up,
-                                withdrawn_receive_leaves_its_buffer_alone, kept_send_no_longer_needs_its_buffer,
-                                copies_of_sends_are_bounded, dropping_takes_unmatched_messages_from_the_wire_but_not_the_librarys_own,
-                                ids_of_released_requests_are_stale, random_traffic_is_matched_by_the_rule},
-                   120);
+  return run_tests("messages", 120);
 }

@@ -77,6 +77,73 @@ verdict unreachable_host_is_told says "rank 1: the remote shell to down (LITE_RS
 LITE_RSH=./no-such-shell run -n 1 -machinefile machines true </dev/null
 verdict missing_shell_is_told says "LITE_RSH names the command"
 
+# What a remote shell says of its own, before the agent speaks or in its place. A host's name chooses.
+cat >"$work/talker" <<'END'
+#!/bin/bash
+case $1 in
+  motd) printf 'Welcome to \033[1mmotd\033[0m\r\n\r\n  Last login: today\n' ;;
+  early) printf 'no newline at the end' ;;
+  garbage) exec yes 'rubbish and rubbish' ;;
+  binary) exec cat /dev/urandom ;;
+  mute) exit 0 ;;
+  refuses) echo 'This account is not available.'; exit 1 ;;
+  hangs) exec sleep 60 ;;
+  half) printf 'Password: '; exec sleep 60 ;;
+  closes) exec >&- </dev/null sleep 60 ;;
+  mixes) shift; sh -c "$*" | { IFS= read -r -d '' -n 22 word; printf '%s' "$word"; echo 'a line between the frames'; cat; }; exit ;;
+esac
+exec "${0%/*}/rsh" "$@"
+END
+chmod +x "$work/talker"
+talk() { # HOST  -> $text, $status, $seconds: a rank here and one there
+  local begin
+  printf '%s\n%s\n' "$(hostname)" "$1" >"$work/machines"
+  begin=$(date +%s)
+  LITE_RSH=$work/talker LITE_CONNECT_TIMEOUT=2s run -n 2 -machinefile machines "$self" ring </dev/null
+  seconds=$(($(date +%s) - begin))
+}
+for host in motd early; do
+  talk $host
+  verdict "banner_does_no_harm $host" test "$status" = 0
+  verdict "banner_does_no_harm $host" says "ring of 2 by"
+done
+verdict banner_is_shown says "lite-mprun: early says: no newline at the end"
+talk motd
+verdict banner_is_shown says "lite-mprun: motd says: Welcome to ?[1mmotd?[0m"
+verdict banner_is_shown says "lite-mprun: motd says:   Last login: today"
+for host in garbage binary; do
+  talk $host
+  verdict "endless_text_is_given_up $host" test "$status" = 1 -a "$seconds" -lt 10
+  verdict "endless_text_is_given_up $host" says "rank 1: the remote shell to $host (LITE_RSH) says much, and not what lite-mprun --agent begins with"
+  verdict "endless_text_is_given_up $host" test "${#text}" -lt 1500
+done
+talk garbage
+verdict endless_text_is_shown says "  | rubbish and rubbish"
+talk mute
+verdict silent_end_is_told test "$status" = 1 -a "$seconds" -lt 10
+verdict silent_end_is_told says "rank 1: the remote shell to mute (LITE_RSH) ended before the rank did"
+talk refuses
+verdict last_words_are_shown says "  | This account is not available."
+for host in hangs half; do
+  talk $host
+  verdict "hanging_shell_is_given_up $host" test "$status" = 1 -a "$seconds" -lt 10
+  verdict "hanging_shell_is_given_up $host" says "rank 1: the remote shell to $host (LITE_RSH) has not started lite-mprun --agent within 2.0 s (LITE_CONNECT_TIMEOUT)"
+done
+verdict hanging_shell_is_given_up says "  | Password: "
+talk closes
+verdict closed_output_is_told test "$status" = 1 -a "$seconds" -lt 10
+verdict closed_output_is_told says "the remote shell to closes (LITE_RSH) has closed its output, but goes on"
+talk mixes
+verdict text_between_frames_is_told test "$status" = 1 -a "$seconds" -lt 10
+verdict text_between_frames_is_told says "the remote shell to mixes (LITE_RSH) mixes something into what the agent says"
+printf 'there\n' >"$work/machines"
+LITE_CONNECT_TIMEOUT=soon run -n 1 -machinefile machines true </dev/null
+verdict wrong_timeout_is_refused test "$status" = 2
+verdict wrong_timeout_is_refused says LITE_CONNECT_TIMEOUT
+text=$(printf 'hello\n' | timeout 10 "$launcher" --agent 2>&1) && status=0 || status=$?
+verdict agent_is_for_lite_mprun_only test "$status" = 1
+verdict agent_is_for_lite_mprun_only says "  | hello"
+
 for wrong in 'a:0' 'a:x' '-oProxyCommand=x' ':3' '# nothing'; do
   printf '%s\n' "$wrong" >"$work/machines"
   run -n 1 -machinefile machines true </dev/null

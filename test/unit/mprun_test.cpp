@@ -1,5 +1,6 @@
-// lite-mprun from outside: what it hands to the ranks, what it says of their ends, and that nobody stays behind.
-// Runs ./lite-mprun, or what LITE_MPRUN names; with an argument it is itself the program that the ranks run.
+// lite-mprun from outside: what it hands to the ranks, what it says of their ends, and that nobody
+// stays behind. Runs ./lite-mprun, or what LITE_MPRUN names; with an argument it is itself the
+// program that the ranks run.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -76,9 +77,13 @@ struct Run {
   }
 };
 
-std::vector<std::string> shell(const char* ranks, const char* script) { return {"-n", ranks, "sh", "-c", script}; }
+std::vector<std::string> shell(const char* ranks, const char* script) {
+  return {"-n", ranks, "sh", "-c", script};
+}
 
-bool says(const std::string& text, const char* what) { return text.find(what) != std::string::npos; }
+bool says(const std::string& text, const char* what) {
+  return text.find(what) != std::string::npos;
+}
 
 START_TEST(ranks_meet_and_talk) {
   char self[4096] = {};
@@ -94,7 +99,8 @@ START_TEST(programs_that_never_call_the_library_are_fine) {
   Run run(shell("3", "echo rank $MPLITE_RANK of $MPLITE_SIZE on ${LITE_IFACE}"));
   const std::string text = run.output();
   ck_assert_int_eq(run.status(), 0);
-  for (const char* line : {"rank 0 of 3 on lo", "rank 1 of 3 on lo", "rank 2 of 3 on lo"}) ck_assert_msg(says(text, line), "%s", text.c_str());
+  for (const char* line : {"rank 0 of 3 on lo", "rank 1 of 3 on lo", "rank 2 of 3 on lo"})
+    ck_assert_msg(says(text, line), "%s", text.c_str());
 }
 END_TEST
 
@@ -117,7 +123,8 @@ END_TEST
 START_TEST(rank_that_will_not_end_is_killed) {
   // `:` in the loop and not sleep: a child of the rank is not ours to kill.
   const double start = seconds();
-  Run run(shell("2", "trap '' TERM; test $MPLITE_RANK = 0 && sleep 0.3 && exit 3; while :; do :; done"));
+  Run run(shell("2",
+                "trap '' TERM; test $MPLITE_RANK = 0 && sleep 0.3 && exit 3; while :; do :; done"));
   run.output(15);
   ck_assert_int_eq(run.status(), 3);
   ck_assert_double_gt(seconds() - start, 2);  // it had its time
@@ -129,12 +136,33 @@ START_TEST(rank_that_ends_without_init_does_not_leave_the_others_waiting) {
   ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
   // Before and after the others have asked.
   for (const char* delay : {"0", "1"}) {
-    const std::string script = "test $MPLITE_RANK = 0 && sleep " + std::string(delay) + " && exit 0; exec " + self + " ring";
+    const std::string script = "test $MPLITE_RANK = 0 && sleep " + std::string(delay) +
+                               " && exit 0; exec " + self + " ring";
     Run run(shell("2", script.c_str()));
     const std::string text = run.output(15);
     ck_assert_int_eq(run.status(), 1);
     ck_assert_msg(says(text, "rank 0 ended without MP_Init"), "%s", text.c_str());
   }
+}
+END_TEST
+
+START_TEST(rank_that_cannot_start_is_told_once_and_ends_the_others) {
+  char self[4096] = {}, host[64] = {};
+  ck_assert_int_gt(readlink("/proc/self/exe", self, sizeof self - 1), 0);
+  gethostname(host, sizeof host - 1);
+  // The others wait in MP_Init, and the program of the one that fails does not end by itself.
+  const std::string script =
+      "test $MPLITE_RANK = 1 && export LITE_CREDITS=few; exec " + std::string(self) + " stay";
+  const double start = seconds();
+  Run run(shell("3", script.c_str()));
+  const std::string text = run.output(10);
+  ck_assert_int_eq(run.status(), 1);
+  const std::string expected =
+      "lite-mprun: rank 1 on host " + std::string(host) +
+      " cannot start: LITE_CREDITS=\"few\" is not allowed; allowed: 16K to 1024G bytes "
+      "(K, M, G: powers of 1024); ending the others\n";
+  ck_assert_str_eq(text.c_str(), expected.c_str());
+  ck_assert_double_lt(seconds() - start, 5);
 }
 END_TEST
 
@@ -147,9 +175,17 @@ START_TEST(program_that_does_not_exist_is_told) {
 END_TEST
 
 START_TEST(wrong_command_lines_are_refused) {
-  const std::vector<std::vector<std::string>> wrong = {
-      {}, {"-n"}, {"-n", "0", "true"}, {"-n", "x", "true"}, {"-n", "2x", "true"}, {"-n", "4097", "true"}, {"true"}, {"-n", "2"}, {"-q", "-n", "2", "true"},
-      {"-x", "NOVALUE", "-n", "2", "true"}, {"-x", "=1", "-n", "2", "true"}};
+  const std::vector<std::vector<std::string>> wrong = {{},
+                                                       {"-n"},
+                                                       {"-n", "0", "true"},
+                                                       {"-n", "x", "true"},
+                                                       {"-n", "2x", "true"},
+                                                       {"-n", "4097", "true"},
+                                                       {"true"},
+                                                       {"-n", "2"},
+                                                       {"-q", "-n", "2", "true"},
+                                                       {"-x", "NOVALUE", "-n", "2", "true"},
+                                                       {"-x", "=1", "-n", "2", "true"}};
   for (const auto& arguments : wrong) {
     Run run(arguments);
     const std::string text = run.output();
@@ -194,12 +230,14 @@ int ring() {
   int sum = 0, value = me, next = 0;
   for (int i = 0; i < size; ++i) {
     sum += value;
-    if (MP_SShift(&value, (me + 1) % size, &next, (me + size - 1) % size, sizeof value, i) != MP_OK) return 1;
+    if (MP_SShift(&value, (me + 1) % size, &next, (me + size - 1) % size, sizeof value, i) != MP_OK)
+      return 1;
     value = next;
   }
   if (sum != size * (size - 1) / 2) return 1;
   const char* controller = std::getenv("LITE_CONTROLLER");
-  if (me == 0) std::printf("ring of %d by %s\n", size, controller != nullptr ? controller : "default");
+  if (me == 0)
+    std::printf("ring of %d by %s\n", size, controller != nullptr ? controller : "default");
   return MP_Finalize() == MP_OK ? 0 : 1;
 }
 
@@ -207,9 +245,7 @@ int ring() {
 
 int main(int argc, char** argv) {
   if (argc > 1 && std::strcmp(argv[1], "ring") == 0) return ring();
-  return run_tests("mprun", {ranks_meet_and_talk, programs_that_never_call_the_library_are_fine, first_failure_ends_the_others_and_is_the_exit_status,
-                             killed_rank_is_told_with_its_signal, rank_that_will_not_end_is_killed,
-                             rank_that_ends_without_init_does_not_leave_the_others_waiting, program_that_does_not_exist_is_told,
-                             wrong_command_lines_are_refused, ended_launcher_ends_its_ranks, standard_input_goes_to_rank_0_only},
-                   60);
+  if (argc > 1 && std::strcmp(argv[1], "stay") == 0)
+    return MP_Init(nullptr, nullptr) == MP_OK ? 0 : pause();
+  return run_tests("mprun", 60);
 }

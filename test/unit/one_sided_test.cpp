@@ -1,5 +1,5 @@
-// Put and get over a fake channel: every size and way, from the handler alone, bounds and keys, windows, withdrawal and loss, and a random exchange
-// checked against oracle memory.
+// Put and get over a fake channel: every size and way, from the handler alone, bounds and keys,
+// windows, withdrawal and loss, and a random exchange checked against oracle memory.
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "ch_lite/ch_lite.h"
-#include "ch_lite/device.h"
+#include "ch_lite/device/device.h"
 #include "fake_channel.h"
 #include "run_tests.h"
 
@@ -20,23 +20,31 @@ namespace {
 
 constexpr std::size_t kShort = 1024;
 
-std::unique_ptr<World> make_world(int size, std::uint64_t short_max = kShort, unsigned seed = 1) {
+DeviceOptions options(std::uint64_t short_max = kShort) {
   DeviceOptions o;
   o.short_max = short_max;
   o.eager_max = 64 * 1024;
   o.credits_bytes = 1 << 20;
   o.unexpected_max_bytes = 64 << 20;
+  return o;
+}
+
+std::unique_ptr<World> make_world(int size, std::uint64_t short_max = kShort, unsigned seed = 1) {
+  const DeviceOptions o = options(short_max);
   auto w = std::make_unique<World>(size, seed);
   for (int i = 0; i < size; ++i) w->make_device(i, o);
   return w;
 }
 
 ch_lite::Device& device(World& w, int rank) { return *w.devices[static_cast<std::size_t>(rank)]; }
-mplite::Counters& counters(World& w, int rank) { return w.ranks[static_cast<std::size_t>(rank)]->counters; }
+mplite::Counters& counters(World& w, int rank) {
+  return w.ranks[static_cast<std::size_t>(rank)]->counters;
+}
 
 std::vector<std::uint8_t> pattern(std::size_t bytes, unsigned salt) {
   std::vector<std::uint8_t> data(bytes);
-  for (std::size_t i = 0; i < bytes; ++i) data[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 31);
+  for (std::size_t i = 0; i < bytes; ++i)
+    data[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + salt * 31);
   return data;
 }
 
@@ -69,7 +77,8 @@ void check_clean(World& w) {
     ck_assert_uint_eq(device(w, i).messages_used(), 0);
     for (int p = 0; p < w.size(); ++p) {
       const ch_lite::Peer& peer = device(w, i).peer(p);
-      ck_assert_uint_eq(peer.accesses_in + peer.accesses_out + peer.puts_out + peer.puts_done, 0);
+      ck_assert(peer.origin.is_clean() && peer.target.is_clean());
+      ck_assert_uint_eq(peer.origin.puts_out + peer.target.puts_done, 0);
     }
   }
 }
@@ -77,7 +86,8 @@ void check_clean(World& w) {
 void check_given_up(World& w, int rank, int peer, const char* words) {
   ck_assert_int_eq(device(w, rank).peer(peer).lost, EPROTO);
   bool said = false;
-  for (const auto& r : w.reports) said = said || (r.peer == peer && r.what != nullptr && std::strstr(r.what, words) != nullptr);
+  for (const auto& r : w.reports)
+    said = said || (r.peer == peer && r.what != nullptr && std::strstr(r.what, words) != nullptr);
   ck_assert_msg(said, "nobody is told \"%s\"", words);
 }
 
@@ -87,7 +97,8 @@ const std::size_t kSizes[] = {1, 2, kShort - 1, kShort, kShort + 1, 65536, 30000
 
 // By polls of both sides, and with nothing at the target but its handler.
 START_TEST(put_and_get_of_every_size_by_polls_and_by_the_targets_handler) {
-  for (std::uint64_t short_max : {std::uint64_t{kShort}, std::uint64_t{0}, std::uint64_t{1} << 40}) {
+  for (std::uint64_t short_max :
+       {std::uint64_t{kShort}, std::uint64_t{0}, std::uint64_t{1} << 40}) {
     for (std::size_t bytes : kSizes) {
       for (int variant = 0; variant < 4; ++variant) {
         const bool handler = (variant & 1) != 0;
@@ -113,7 +124,9 @@ START_TEST(put_and_get_of_every_size_by_polls_and_by_the_targets_handler) {
         move();
         ck_assert_int_eq(take_completed(*w, 0), 1);
         ck_assert(std::memcmp(memory.data() + 16, data.data(), bytes) == 0);
-        for (int i = 0; i < 16; ++i) ck_assert(memory[static_cast<std::size_t>(i)] == 0xaa && memory[bytes + 16 + static_cast<std::size_t>(i)] == 0xaa);
+        for (int i = 0; i < 16; ++i)
+          ck_assert(memory[static_cast<std::size_t>(i)] == 0xaa &&
+                    memory[bytes + 16 + static_cast<std::size_t>(i)] == 0xaa);
 
         std::vector<std::uint8_t> into(bytes + 1, 0xee);
         w->as(0);
@@ -196,11 +209,26 @@ START_TEST(access_to_oneself_is_a_copy) {
 }
 END_TEST
 
+START_TEST(nothing_may_be_exposed_and_accessed) {
+  auto w = make_world(1);
+  std::uint64_t key = 0;
+  std::uint8_t byte = 0;
+  lite_request* r = nullptr;
+  ck_assert_int_eq(lite_expose(nullptr, 0, &key), LITE_OK);
+  ck_assert_int_eq(lite_put(0, key, 0, &byte, 0, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_get(0, key, 0, &byte, 0, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_put(0, key, 0, &byte, 1, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_withdraw(key), LITE_OK);
+  check_clean(*w);
+}
+END_TEST
+
 START_TEST(access_outside_of_the_exposed_memory_ends_the_peer_and_touches_nothing) {
   struct Case {
     std::uint64_t offset, bytes;
   };
-  for (const Case& c : {Case{1, 4096}, Case{4097, 1}, Case{4096, 1}, Case{UINT64_MAX, 2}, Case{UINT64_MAX - 4000, 4096}, Case{0, 4097}}) {
+  for (const Case& c : {Case{1, 4096}, Case{4097, 1}, Case{4096, 1}, Case{UINT64_MAX, 2},
+                        Case{UINT64_MAX - 4000, 4096}, Case{0, 4097}}) {
     for (bool is_put : {true, false}) {
       for (std::uint64_t short_max : {std::uint64_t{0}, std::uint64_t{8192}}) {
         auto w = make_world(2, short_max);
@@ -210,11 +238,13 @@ START_TEST(access_outside_of_the_exposed_memory_ends_the_peer_and_touches_nothin
         ck_assert_int_eq(lite_expose(around.data() + 4096, 4096, &key), LITE_OK);
         w->as(0);
         lite_request* r = nullptr;
-        ck_assert_int_eq(is_put ? lite_put(1, key, c.offset, data.data(), c.bytes, nullptr, &r) : lite_get(1, key, c.offset, data.data(), c.bytes, nullptr, &r),
+        ck_assert_int_eq(is_put ? lite_put(1, key, c.offset, data.data(), c.bytes, nullptr, &r)
+                                : lite_get(1, key, c.offset, data.data(), c.bytes, nullptr, &r),
                          LITE_PENDING);
         w->settle();
         check_given_up(*w, 1, 0, "not exposed");
-        ck_assert(std::all_of(around.begin(), around.end(), [](std::uint8_t b) { return b == 0x77; }));
+        ck_assert(
+            std::all_of(around.begin(), around.end(), [](std::uint8_t b) { return b == 0x77; }));
         ck_assert(std::all_of(data.begin(), data.end(), [](std::uint8_t b) { return b == 0x11; }));
         w->lose(0, 1, ECONNRESET);
         w->settle();
@@ -234,7 +264,8 @@ START_TEST(stale_and_forged_keys_end_the_peer) {
     if (variant < 2) {
       w->as(1);
       ck_assert_int_eq(lite_withdraw(key), LITE_OK);
-      if (variant == 1) ck_assert_uint_ne(expose(*w, 1, other), key);  // the same place, another generation
+      if (variant == 1)
+        ck_assert_uint_ne(expose(*w, 1, other), key);  // the same place, another generation
     } else {
       key += variant == 2 ? 1 : std::uint64_t{2} << 32;
     }
@@ -252,7 +283,62 @@ START_TEST(stale_and_forged_keys_end_the_peer) {
 }
 END_TEST
 
-// A thousand of each: the origin lets only a window's worth out, the target's nodes stay bounded, all complete.
+// Who was not told the key cannot guess it, and who has it from others may not use it.
+START_TEST(keys_are_random_and_for_those_only_whom_the_memory_is_exposed_to) {
+  for (int variant = 0; variant < 4; ++variant) {
+    auto w = std::make_unique<World>(4, 1);  // 3 is a process of another job
+    for (int i = 0; i < 3; ++i) w->make_device(i, options(), 3);
+    w->make_device(3, options());
+    ck_assert_int_eq(w->ranks[0]->introduce(w->ranks[0]->introduce_arg, 3, 1 << 20), 1);
+    std::vector<std::uint8_t> memory(1000, 7), other(1000, 7);
+    w->as(0);
+    std::uint64_t key = 0, second = 0;
+    if (variant < 2) {
+      ck_assert_int_eq(lite_expose(memory.data(), memory.size(), &key), LITE_OK);
+      ck_assert_int_eq(lite_expose(other.data(), other.size(), &second), LITE_OK);
+    } else {
+      const int all[] = {0, 1, 3}, none[] = {0};
+      ck_assert_int_eq(lite_expose_to(memory.data(), memory.size(), all, 3, &key), LITE_OK);
+      ck_assert_int_eq(lite_expose_to(other.data(), other.size(), none, 1, &second), LITE_OK);
+    }
+    ck_assert_uint_ne(key >> 32 & 0xffff,
+                      second >> 32 & 0xffff);  // not a number of a slot, and how often it was used
+    const std::uint8_t byte = 9;
+    lite_request* r = nullptr;
+    const auto put = [&](int from, std::uint64_t to) {
+      w->as(from);
+      ck_assert_int_eq(lite_put(0, to, 0, &byte, 1, nullptr, &r), LITE_PENDING);
+      w->settle();
+    };
+    if (variant == 0) {  // of another job
+      put(3, key);
+      check_given_up(*w, 0, 3, "exposed to others");
+    } else if (variant == 1) {  // any rank of the job may
+      put(2, key);
+      ck_assert_int_eq(memory[0], 9);
+    } else if (variant == 2) {  // those who are named
+      put(3, key);
+      ck_assert_int_eq(memory[0], 9);
+      put(2, key);
+      check_given_up(*w, 0, 2, "exposed to others");
+    } else {
+      put(3, second);
+      check_given_up(*w, 0, 3, "exposed to others");
+      ck_assert_int_eq(other[0], 7);
+    }
+    for (int i = 1; i < 4; ++i) {
+      w->lose(i, 0, ECONNRESET);
+      w->as(i);
+      lite_progress();
+      while (lite_request* done = lite_next_completion()) lite_request_free(done);
+    }
+    if (variant != 1 && variant != 2) ck_assert_int_eq(memory[0], 7);
+  }
+}
+END_TEST
+
+// A thousand of each: the origin lets only a window's worth out, the target's nodes stay bounded,
+// all complete.
 START_TEST(many_accesses_at_once_wait_for_their_turn) {
   constexpr std::size_t kEach = 1000, kLarge = kShort + 100;
   auto w = make_world(2);
@@ -263,12 +349,14 @@ START_TEST(many_accesses_at_once_wait_for_their_turn) {
   w->as(0);
   lite_request* r = nullptr;
   for (std::size_t i = 0; i < kEach; ++i) {
-    ck_assert_int_eq(lite_put(1, key, i * kLarge, data.data() + i * kLarge, kLarge, nullptr, &r), LITE_PENDING);
-    ck_assert_int_eq(lite_put(1, small_key, i * 8, data.data() + i * 8, 8, nullptr, &r), LITE_PENDING);
-    ck_assert_uint_le(device(*w, 0).peer(1).accesses_out, ch_lite::kAccessesPerPeer);
-    ck_assert_uint_le(device(*w, 0).peer(1).puts_out, ch_lite::kSmallPutsPerPeer);
+    ck_assert_int_eq(lite_put(1, key, i * kLarge, data.data() + i * kLarge, kLarge, nullptr, &r),
+                     LITE_PENDING);
+    ck_assert_int_eq(lite_put(1, small_key, i * 8, data.data() + i * 8, 8, nullptr, &r),
+                     LITE_PENDING);
+    ck_assert_uint_le(device(*w, 0).peer(1).origin.accesses_out, ch_lite::kAccessesPerPeer);
+    ck_assert_uint_le(device(*w, 0).peer(1).origin.puts_out, ch_lite::kSmallPutsPerPeer);
   }
-  for (int i = 0; i < 2000 && device(*w, 0).peer(1).access_wait_head != nullptr; ++i) {
+  for (int i = 0; i < 2000 && !device(*w, 0).peer(1).origin.waiting.empty(); ++i) {
     w->handler(1);
     ck_assert_uint_le(device(*w, 1).accesses_used(), ch_lite::kAccessesPerPeer);
     w->handler(0);
@@ -279,7 +367,8 @@ START_TEST(many_accesses_at_once_wait_for_their_turn) {
   ck_assert(std::memcmp(small_memory.data(), data.data(), small_memory.size()) == 0);
   for (std::size_t i = 0; i < kEach; ++i) {
     w->as(0);
-    ck_assert_int_eq(lite_get(1, small_key, i * 8, into.data() + i * 8, 8, nullptr, &r), LITE_PENDING);
+    ck_assert_int_eq(lite_get(1, small_key, i * 8, into.data() + i * 8, 8, nullptr, &r),
+                     LITE_PENDING);
   }
   w->settle();
   ck_assert_int_eq(take_completed(*w, 0), kEach);
@@ -363,7 +452,8 @@ START_TEST(withdrawn_memory_is_not_touched_any_more) {
     ck_assert_uint_eq(device(*w, 1).accesses_used(), 1);
     w->as(1);
     ck_assert_int_eq(lite_withdraw(key), LITE_OK);
-    for (const auto& [id, op] : w->ranks[1]->ops) ck_assert_msg(op.done, "the channel still has the memory");
+    for (const auto& [id, op] : w->ranks[1]->ops)
+      ck_assert_msg(op.done, "the channel still has the memory");
     ck_assert_uint_eq(device(*w, 1).accesses_used(), 0);
     check_given_up(*w, 1, 0, "withdrawn");
     w->hold_bulk = false;
@@ -381,7 +471,8 @@ START_TEST(lost_peer_completes_every_access_in_every_state) {
   for (int stage = 0; stage < 6; ++stage) {
     for (bool in_handler : {false, true}) {
       auto w = make_world(2);
-      std::vector<std::uint8_t> memory(200 * (kShort + 1), 0), data(memory.size(), 1), back(memory.size(), 0);
+      std::vector<std::uint8_t> memory(200 * (kShort + 1), 0), data(memory.size(), 1),
+          back(memory.size(), 0);
       const std::uint64_t key = expose(*w, 1, memory);
       w->hold_bulk = stage >= 2;
       w->as(0);
@@ -480,7 +571,8 @@ START_TEST(answers_wait_for_headroom) {
 }
 END_TEST
 
-// Random accesses of everybody to everybody, no two under way to the same bytes: the oracle is what each byte must be then.
+// Random accesses of everybody to everybody, no two under way to the same bytes: the oracle is what
+// each byte must be then.
 START_TEST(random_accesses_agree_with_oracle_memory) {
   constexpr int kRanks = 3;
   constexpr std::size_t kSlot = 6000, kSlots = 40, kRegions = 2;
@@ -499,7 +591,8 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
     bool busy[kRanks][kRegions][kSlots] = {};
     for (int i = 0; i < kRanks; ++i)
       for (std::size_t k = 0; k < kRegions; ++k) {
-        memory[i][k] = oracle[i][k] = pattern(kSlot * kSlots, static_cast<unsigned>(i) * 2 + static_cast<unsigned>(k));
+        memory[i][k] = oracle[i][k] =
+            pattern(kSlot * kSlots, static_cast<unsigned>(i) * 2 + static_cast<unsigned>(k));
         key[i][k] = expose(*w, i, memory[i][k]);
       }
     auto& random = w->random;
@@ -510,9 +603,12 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
       std::uint8_t* truth = oracle[op.target][op.region].data() + at;
       if (op.is_put) {
         std::memcpy(truth, op.data.data(), op.data.size());
-        ck_assert_msg(std::memcmp(memory[op.target][op.region].data() + at, truth, op.data.size()) == 0, "seed %u: a put is complete and not there", seed);
+        ck_assert_msg(
+            std::memcmp(memory[op.target][op.region].data() + at, truth, op.data.size()) == 0,
+            "seed %u: a put is complete and not there", seed);
       } else {
-        ck_assert_msg(std::memcmp(op.data.data(), truth, op.data.size()) == 0, "seed %u: a get brings something else", seed);
+        ck_assert_msg(std::memcmp(op.data.data(), truth, op.data.size()) == 0,
+                      "seed %u: a get brings something else", seed);
       }
     };
     auto drain = [&](int rank) {
@@ -539,8 +635,10 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
         w->as(rank);
         lite_request* r = nullptr;
         const std::size_t at = op->slot * kSlot + op->offset;
-        const int result = op->is_put ? lite_put(op->target, key[op->target][op->region], at, op->data.data(), bytes, op.get(), &r)
-                                      : lite_get(op->target, key[op->target][op->region], at, op->data.data(), bytes, op.get(), &r);
+        const int result = op->is_put ? lite_put(op->target, key[op->target][op->region], at,
+                                                 op->data.data(), bytes, op.get(), &r)
+                                      : lite_get(op->target, key[op->target][op->region], at,
+                                                 op->data.data(), bytes, op.get(), &r);
         ck_assert_int_eq(result, op->target == rank ? LITE_OK : LITE_PENDING);
         if (result == LITE_OK) finished(*op);
         ops.push_back(std::move(op));
@@ -562,13 +660,4 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
 }
 END_TEST
 
-int main() {
-  return run_tests("one_sided", {put_and_get_of_every_size_by_polls_and_by_the_targets_handler, small_put_leaves_the_buffer_free_and_a_large_one_does_not,
-                                 put_by_transfer_is_not_complete_while_its_data_is_on_the_way, access_to_oneself_is_a_copy,
-                                 access_outside_of_the_exposed_memory_ends_the_peer_and_touches_nothing, stale_and_forged_keys_end_the_peer,
-                                 many_accesses_at_once_wait_for_their_turn, peer_that_overdraws_its_accesses_is_given_up, forged_answers_end_the_peer,
-                                 withdrawn_memory_is_not_touched_any_more, lost_peer_completes_every_access_in_every_state,
-                                 exposed_memory_wants_progress_and_nothing_else_does, acks_of_small_puts_are_batched, answers_wait_for_headroom,
-                                 random_accesses_agree_with_oracle_memory},
-                   120);
-}
+int main() { return run_tests("one_sided", 120); }

@@ -1,9 +1,9 @@
 // pace.h: how often the sockets are looked at while the host polls shared memory too.
-#include "ch_lite/pace.h"
+#include "mplite/tuning/pace.h"
 
 #include "run_tests.h"
 
-using ch_lite::Pace;
+using mplite::Pace;
 
 namespace {
 
@@ -26,7 +26,8 @@ struct Host {
   void leave() { calls = 0; }
 };
 
-// `waits` visits of `polls` polls each, during which nothing happens here. Returns how many of the polls looked.
+// `waits` visits of `polls` polls each, during which nothing happens here. Returns how many of the
+// polls looked.
 int wait_elsewhere(Host& host, int waits, int polls, bool outstanding, std::uint64_t events = 0) {
   int looks = 0;
   for (int i = 0; i < waits; ++i) {
@@ -47,7 +48,8 @@ START_TEST(waits_that_end_elsewhere_make_looks_seldom) {
   for (const bool outstanding : {false, true}) {
     Host host;
     // the fifth wait begins after four have ended
-    ck_assert_int_eq(wait_elsewhere(host, Pace::kWaitsNeeded, 10, outstanding), Pace::kWaitsNeeded * 10);
+    ck_assert_int_eq(wait_elsewhere(host, Pace::kWaitsNeeded, 10, outstanding),
+                     Pace::kWaitsNeeded * 10);
     const int stride = outstanding ? Pace::kBusyStride : Pace::kQuietStride;
     ck_assert_int_eq(wait_elsewhere(host, 100 * stride / 8, 8, outstanding), 100);
     ck_assert(host.pace.seldom());
@@ -63,7 +65,8 @@ START_TEST(wait_that_outlasts_the_stride_looks_more_often) {
   while (!host.poll(0, true)) ++polls;
   ck_assert_int_le(polls, Pace::kBusyStride);
   int looks = 0;
-  for (int i = 0; i < 100 * static_cast<int>(Pace::kLongStride); ++i) looks += host.poll(0, true) ? 1 : 0;
+  for (int i = 0; i < 100 * static_cast<int>(Pace::kLongStride); ++i)
+    looks += host.poll(0, true) ? 1 : 0;
   ck_assert_int_eq(looks, 100);
   // the next one begins anew
   ck_assert_int_le(wait_elsewhere(host, 1, Pace::kBusyStride, true), 1);
@@ -84,7 +87,8 @@ START_TEST(waits_that_end_here_now_and_then_keep_every_poll_looking) {
   Host host;
   std::uint64_t events = 0;
   for (int i = 0; i < 100; ++i) {
-    ck_assert_int_eq(wait_elsewhere(host, Pace::kWaitsNeeded - 1, 10, true, events), (static_cast<int>(Pace::kWaitsNeeded) - 1) * 10);
+    ck_assert_int_eq(wait_elsewhere(host, Pace::kWaitsNeeded - 1, 10, true, events),
+                     (static_cast<int>(Pace::kWaitsNeeded) - 1) * 10);
     host.leave();
     ck_assert(host.poll(events, true));
     ck_assert(host.poll(++events, true));
@@ -95,7 +99,8 @@ END_TEST
 START_TEST(event_of_the_last_poll_counts_for_that_wait_although_the_next_one_finds_it) {
   Host host;
   std::uint64_t events = 0;
-  for (int i = 0; i < 100; ++i, ++events) ck_assert_int_eq(wait_elsewhere(host, 1, 10, true, events), 10);
+  for (int i = 0; i < 100; ++i, ++events)
+    ck_assert_int_eq(wait_elsewhere(host, 1, 10, true, events), 10);
 }
 END_TEST
 
@@ -124,10 +129,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("pace", {without_shared_memory_every_poll_looks, waits_that_end_elsewhere_make_looks_seldom, wait_that_outlasts_the_stride_looks_more_often, what_happens_here_makes_every_poll_look_again,
-                            waits_that_end_here_now_and_then_keep_every_poll_looking,
-                            event_of_the_last_poll_counts_for_that_wait_although_the_next_one_finds_it,
-                            single_polls_with_something_outstanding_look_each_time,
-                            single_polls_look_each_time_after_a_while_with_nothing_outstanding, visits_are_counted_by_their_first_poll});
-}
+int main() { return run_tests("pace"); }

@@ -1,5 +1,6 @@
-// Memory in pieces: the cursor at every byte, copies between every kind of memory, checked byte by byte.
-#include "mplite/pieces.h"
+// Memory in pieces: the cursor at every byte, copies between every kind of memory, checked byte by
+// byte.
+#include "mplite/base/pieces.h"
 
 #include <chrono>
 #include <cstring>
@@ -45,7 +46,9 @@ START_TEST(skipping_to_every_byte_lists_the_rest) {
       std::uint64_t listed = 99;
       const int count = c.list(data.size() - to, list, 32, listed);
       ck_assert_uint_eq(listed, data.size() - to);
-      ck_assert(gathered(list, count) == std::vector<std::uint8_t>(data.begin() + static_cast<std::ptrdiff_t>(to), data.end()));
+      ck_assert(
+          gathered(list, count) ==
+          std::vector<std::uint8_t>(data.begin() + static_cast<std::ptrdiff_t>(to), data.end()));
     }
 }
 END_TEST
@@ -63,7 +66,9 @@ START_TEST(list_stops_at_the_bytes_and_at_the_entries) {
       ck_assert_int_le(count, entries);
       ck_assert(count == entries || listed == bytes);
       ck_assert_ptr_null(list[entries].iov_base);
-      ck_assert(gathered(list, count) == std::vector<std::uint8_t>(data.begin(), data.begin() + static_cast<std::ptrdiff_t>(listed)));
+      ck_assert(gathered(list, count) ==
+                std::vector<std::uint8_t>(data.begin(),
+                                          data.begin() + static_cast<std::ptrdiff_t>(listed)));
     }
 }
 END_TEST
@@ -119,9 +124,11 @@ END_TEST
 START_TEST(long_copies_are_right_at_every_distance) {
   constexpr std::size_t kMost = 3 * kCopyStep + 7;
   alignas(4096) static std::uint8_t from[4096 + kMost], to[4096 + 2 * 4096 + kMost];
-  for (std::size_t i = 0; i < sizeof from; ++i) from[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
+  for (std::size_t i = 0; i < sizeof from; ++i)
+    from[i] = static_cast<std::uint8_t>(i * 7 + i / 256);
   for (std::size_t behind = 0; behind < 4096; behind += behind < 80 ? 1 : 251)
-    for (const std::size_t bytes : {std::size_t{1}, kCopyStep - 1, kCopyStep, kCopyStep + 1, 2 * kCopyStep, 2 * kCopyStep + 1, kMost}) {
+    for (const std::size_t bytes : {std::size_t{1}, kCopyStep - 1, kCopyStep, kCopyStep + 1,
+                                    2 * kCopyStep, 2 * kCopyStep + 1, kMost}) {
       const std::size_t into = 8 + behind;
       std::memset(to, 0xee, sizeof to);
       copy_bytes(to + into, from + 8, bytes);
@@ -132,7 +139,8 @@ START_TEST(long_copies_are_right_at_every_distance) {
 }
 END_TEST
 
-// 25 times as long it is with memcpy of glibc 2.36 on AMD's Zen 3 and 4; elsewhere this cannot fail.
+// 25 times as long it is with memcpy of glibc 2.36 on AMD's Zen 3 and 4; elsewhere this cannot
+// fail.
 START_TEST(a_copy_takes_its_time_wherever_it_goes) {
   constexpr std::size_t kBytes = 16 * 1024;
   alignas(4096) static std::uint8_t from[kBytes + 4096], to[kBytes + 4096];
@@ -141,16 +149,15 @@ START_TEST(a_copy_takes_its_time_wherever_it_goes) {
     for (int i = 0; i < 400; ++i) {
       const auto start = std::chrono::steady_clock::now();
       copy(to + 64 + behind, from + 64, kBytes);
-      least = std::min<std::int64_t>(least, std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
+      least = std::min<std::int64_t>(
+          least, std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count());
     }
     return least;
   };
   const std::int64_t same_place = least_ns(0);
-  for (const std::size_t behind : {1, 8, 15, 16, 31, 63}) ck_assert_int_lt(least_ns(behind), 5 * same_place + 1000);
+  for (const std::size_t behind : {1, 8, 15, 16, 31, 63})
+    ck_assert_int_lt(least_ns(behind), 5 * same_place + 1000);
 }
 END_TEST
 
-int main() {
-  return run_tests("pieces", {long_copies_are_right_at_every_distance, a_copy_takes_its_time_wherever_it_goes, skipping_to_every_byte_lists_the_rest, list_stops_at_the_bytes_and_at_the_entries, scatter_and_gather_cut_anywhere,
-                              copy_between_every_kind_of_memory});
-}
+int main() { return run_tests("pieces"); }

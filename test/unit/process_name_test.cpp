@@ -1,13 +1,13 @@
 // Names, ports and keys of processes of different jobs.
-#include "mplite/process_name.h"
+#include "mplite/net/process_name.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
 #include <cstring>
 
-#include "mplite/handshake.h"
-#include "mplite/wire.h"
+#include "mplite/net/handshake.h"
+#include "mplite/net/wire.h"
 
 #include "run_tests.h"
 
@@ -42,14 +42,17 @@ sockaddr_storage v6(const char* text, std::uint16_t port, std::uint32_t scope) {
   return address;
 }
 
-std::span<const std::uint8_t> bytes_of(const void* memory, std::size_t size) { return {static_cast<const std::uint8_t*>(memory), size}; }
+std::span<const std::uint8_t> bytes_of(const void* memory, std::size_t size) {
+  return {static_cast<const std::uint8_t*>(memory), size};
+}
 
 }  // namespace
 
 START_TEST(two_processes_compute_one_key_and_a_third_another) {
   const KeyPair a = pair_of(1), b = pair_of(2), c = pair_of(3);
   std::uint8_t ab[kKeyBytes], ba[kKeyBytes], ac[kKeyBytes], cb[kKeyBytes];
-  ck_assert(pair_key(a, b.open, ab) && pair_key(b, a.open, ba) && pair_key(a, c.open, ac) && pair_key(c, b.open, cb));
+  ck_assert(pair_key(a, b.open, ab) && pair_key(b, a.open, ba) && pair_key(a, c.open, ac) &&
+            pair_key(c, b.open, cb));
   ck_assert_mem_eq(ab, ba, kKeyBytes);
   ck_assert(std::memcmp(ab, ac, kKeyBytes) != 0 && std::memcmp(ab, cb, kKeyBytes) != 0);
   ck_assert(std::memcmp(ab, a.secret, kKeyBytes) != 0);
@@ -67,7 +70,8 @@ END_TEST
 
 START_TEST(a_name_leads_back_to_its_listener) {
   const KeyPair keys = pair_of(5);
-  const sockaddr_storage listeners[] = {v4("10.1.2.3", 4711), v6("2001:db8::17", 65535, 0), v6("fe80::1234", 1, 9)};
+  const sockaddr_storage listeners[] = {v4("10.1.2.3", 4711), v6("2001:db8::17", 65535, 0),
+                                        v6("fe80::1234", 1, 9)};
   for (const sockaddr_storage& listener : listeners) {
     const ProcessName name = make_process_name(listener, keys.open, 65536);
     const auto decoded = decode_process_name(bytes_of(&name, sizeof name));
@@ -83,7 +87,8 @@ END_TEST
 // The host compares names byte by byte, wherever they come from.
 START_TEST(a_name_does_not_depend_on_who_makes_it) {
   const KeyPair keys = pair_of(5);
-  const ProcessName own = make_process_name(v6("fe80::1234", 80, 3), keys.open, 65536), others = make_process_name(listener_of(own, 7), keys.open, 65536);
+  const ProcessName own = make_process_name(v6("fe80::1234", 80, 3), keys.open, 65536),
+                    others = make_process_name(listener_of(own, 7), keys.open, 65536);
   ck_assert_mem_eq(&own, &others, sizeof own);
 }
 END_TEST
@@ -130,12 +135,12 @@ START_TEST(a_proof_holds_for_one_port_one_owner_and_one_caller) {
 }
 END_TEST
 
-// MPI_MAX_PORT_NAME is 256; the host writes two digits for each byte, and "tag#NNNNN$connentry#…$" around them.
+// MPI_MAX_PORT_NAME is 256; the host writes two digits for each byte, and "tag#NNNNN$connentry#…$"
+// around them.
 START_TEST(a_port_fits_into_the_hosts_text) { ck_assert_uint_le(2 * kPortNameBytes + 32, 255); }
 END_TEST
 
 int main() {
   if (!hello_prepare()) return EXIT_FAILURE;
-  return run_tests("process_name", {two_processes_compute_one_key_and_a_third_another, what_is_no_public_key_is_refused, a_name_leads_back_to_its_listener, a_name_does_not_depend_on_who_makes_it,
-                                    what_is_no_name_is_refused, a_proof_holds_for_one_port_one_owner_and_one_caller, a_port_fits_into_the_hosts_text});
+  return run_tests("process_name");
 }

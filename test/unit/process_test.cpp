@@ -1,6 +1,11 @@
 // process.h: a process comes to a running engine, or says why not.
-#include "mplite/process.h"
+#include "mplite/runtime/process.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -20,12 +25,15 @@ struct Fixture {
 
 START_TEST(job_of_one_rank_listens_joins_and_ends) {
   auto f = std::make_unique<Fixture>();
-  ck_assert_msg(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone, "%s", f->error);
+  ck_assert_msg(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone, "%s",
+                f->error);
   ck_assert_uint_ne(f->blob.port, 0);
   ck_assert_int_ge(f->process.listener, 0);
-  ck_assert_msg(f->process.join(0, 1, &f->blob, 0, f->error, sizeof f->error) == StartFault::kNone, "%s", f->error);
+  ck_assert_msg(f->process.join(0, 1, &f->blob, 0, f->error, sizeof f->error) == StartFault::kNone,
+                "%s", f->error);
   ck_assert_ptr_nonnull(f->process.engine);
   ck_assert_int_eq(f->process.listener, -1);  // the engine's now
+  ck_assert_int_eq(f->process.spare, -1);
   ck_assert_int_eq(f->process.sharing, 1);
   ck_assert_int_eq(f->process.engine->size(), 1);
   f->process.end_engine();
@@ -62,29 +70,115 @@ END_TEST
 
 START_TEST(port_range_that_is_taken_is_a_system_fault) {
   auto first = std::make_unique<Fixture>();
-  ck_assert(first->process.listen(&first->blob, first->error, sizeof first->error) == StartFault::kNone);
+  ck_assert(first->process.listen(&first->blob, first->error, sizeof first->error) ==
+            StartFault::kNone);
   char range[32];
   std::snprintf(range, sizeof range, "%d:%d", first->blob.port, first->blob.port);
   setenv("LITE_PORT_RANGE", range, 1);
   auto second = std::make_unique<Fixture>();
-  ck_assert(second->process.listen(&second->blob, second->error, sizeof second->error) == StartFault::kSystem);
+  ck_assert(second->process.listen(&second->blob, second->error, sizeof second->error) ==
+            StartFault::kSystem);
   ck_assert_str_ne(second->error, "");
 }
 END_TEST
 
-START_TEST(bad_table_is_an_argument_fault_that_names_the_rank) {
+START_TEST(bad_table_is_a_fault_of_all_ranks_that_names_the_rank) {
   auto f = std::make_unique<Fixture>();
   ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
   AddressBlob table[2] = {f->blob, {}};
-  ck_assert(f->process.join(0, 2, table, 0, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.join(0, 2, table, 0, f->error, sizeof f->error) == StartFault::kTable);
   ck_assert_ptr_nonnull(std::strstr(f->error, "rank 1"));
+}
+END_TEST
+
+START_TEST(who_cannot_start_has_a_card_that_tells_the_others) {
+  setenv("LITE_CREDITS", "few", 1);
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  unsetenv("LITE_CREDITS");
+  auto other = std::make_unique<Fixture>();
+  ck_assert(other->process.listen(&other->blob, other->error, sizeof other->error) ==
+            StartFault::kNone);
+  AddressBlob table[2] = {other->blob, f->blob};
+  ck_assert(other->process.join(0, 2, table, 0, other->error, sizeof other->error) ==
+            StartFault::kTable);
+  ck_assert_msg(std::strncmp(other->error, "rank 1 on host ", 15) == 0, "%s", other->error);
+  ck_assert_ptr_nonnull(std::strstr(other->error, f->error));
+}
+END_TEST
+
+START_TEST(card_holds_what_the_knobs_say) {
+  setenv("LITE_CREDITS", "64K", 1);
+  setenv("LITE_UNEXPECTED_MAX", "1M", 1);
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
+  ck_assert_uint_eq(f->blob.credits, 64 << 10);
+  ck_assert_uint_eq(f->blob.unexpected_max, 1 << 20);
+}
+END_TEST
+
+START_TEST(secret_file_that_cannot_be_used_is_an_argument_fault) {
+  setenv("LITE_SECRET_FILE", "/nowhere/file", 1);
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert_str_eq(f->error,
+                   "LITE_SECRET_FILE=/nowhere/file cannot be used: No such file or directory");
+}
+END_TEST
+
+START_TEST(interface_that_mpiexec_names_and_is_not_there_is_told_as_such) {
+  auto f = std::make_unique<Fixture>();
+  unsetenv("LITE_IFACE");
+  setenv("MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "nosuch0", 1);
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert_ptr_nonnull(std::strstr(f->error, "nosuch0"));
+  ck_assert_ptr_nonnull(std::strstr(f->error, "mpiexec -iface"));
+}
+END_TEST
+
+START_TEST(advice_names_our_own_side_and_the_knob) {
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
+  char text[384], own[64];
+  std::snprintf(own, sizeof own, "; tried from interface lo, 127.0.0.1 port %d: ", f->blob.port);
+  for (const int error : {ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED}) {
+    f->process.advice(error, text, sizeof text);
+    ck_assert_int_eq(std::strncmp(text, own, std::strlen(own)), 0);
+    ck_assert_ptr_nonnull(std::strstr(text, "LITE_IFACE"));
+  }
+  ck_assert_str_eq(f->process.advice(ECONNRESET, text, sizeof text), "");
+}
+END_TEST
+
+START_TEST(too_few_descriptors_are_told_before_the_job_starts) {
+  bool spare_missed = false;
+  int extra = 0;
+  for (bool started = false; !started; ++extra) {
+    ck_assert_int_lt(extra, 32);
+    auto f = std::make_unique<Fixture>();
+    const int lowest = dup(0);
+    close(lowest);
+    rlimit before, few;
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    few = {static_cast<rlim_t>(lowest + extra), before.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    const StartFault fault = f->process.listen(&f->blob, f->error, sizeof f->error);
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    started = fault == StartFault::kNone;
+    if (started) {
+      ck_assert_int_ge(f->process.spare, 0);
+      continue;
+    }
+    ck_assert(fault == StartFault::kSystem ||
+              fault == StartFault::kArgument);  // the latter: a profile that cannot be opened
+    ck_assert_msg(std::strstr(f->error, "ulimit -n") != nullptr, "%s", f->error);
+    spare_missed =
+        spare_missed || std::strstr(f->error, "no descriptor is left for a connection") != nullptr;
+  }
+  ck_assert(spare_missed);
 }
 END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("process", {job_of_one_rank_listens_joins_and_ends, bad_knob_is_an_argument_fault_that_names_it, bad_profile_is_an_argument_fault_that_names_it,
-                               interface_that_does_not_exist_is_an_argument_fault, port_range_that_is_taken_is_a_system_fault,
-                               bad_table_is_an_argument_fault_that_names_the_rank});
-}
+int main() { return run_tests("process"); }

@@ -1,5 +1,5 @@
 // profile.h: where a profile is looked for, what it may say, and who overrides whom.
-#include "mplite/profile.h"
+#include "mplite/config/profile.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,7 +39,9 @@ struct Fixture {
   }
   std::string write(const std::string& name, const std::string& text) {
     const std::string path = directory + "/" + name;
-    for (std::size_t slash = directory.size(); (slash = path.find('/', slash + 1)) != std::string::npos;) mkdir(path.substr(0, slash).c_str(), 0700);
+    for (std::size_t slash = directory.size();
+         (slash = path.find('/', slash + 1)) != std::string::npos;)
+      mkdir(path.substr(0, slash).c_str(), 0700);
     std::FILE* file = std::fopen(path.c_str(), "w");
     ck_assert_ptr_nonnull(file);
     std::fwrite(text.data(), 1, text.size(), file);
@@ -63,7 +65,9 @@ END_TEST
 
 START_TEST(own_profile_is_found_and_the_environment_overrides_it) {
   Fixture f;
-  const std::string path = f.write(".config/ch_lite/profile", "# tuned\n\n  LITE_SHORT_MAX = 2K\t\r\nLITE_EAGER_MAX=1M\nLITE_CREDITS=\n   # end");
+  const std::string path =
+      f.write(".config/ch_lite/profile",
+              "# tuned\n\n  LITE_SHORT_MAX = 2K\t\r\nLITE_EAGER_MAX=1M\nLITE_CREDITS=\n   # end");
   g_environment = {{"HOME", f.directory}, {"LITE_SHORT_MAX", "100"}};
   ck_assert_msg(f.read(), "%s", f.error);
   ck_assert_uint_eq(f.knobs.short_max, 100);
@@ -106,7 +110,8 @@ START_TEST(bad_line_is_told_by_file_and_number) {
   const struct {
     const char* text;
     const char* told;
-  } bad[] = {{"LITE_SHORT_MAX=1\nLITE_EGER_MAX=1\n", "line 2: LITE_EGER_MAX is no variable of ch_lite; did you mean LITE_EAGER_MAX?"},
+  } bad[] = {{"LITE_SHORT_MAX=1\nLITE_EGER_MAX=1\n",
+              "line 2: LITE_EGER_MAX is no variable of ch_lite; did you mean LITE_EAGER_MAX?"},
              {"\n\nLITE_EAGER_MAX=lots", "line 3: LITE_EAGER_MAX=\"lots\" is not allowed"},
              {"LITE_EAGER_MAX", "line 1: want NAME=VALUE"},
              {"# x\nexport LITE_STATS=1\n", "line 2: export LITE_STATS is no variable"},
@@ -136,9 +141,59 @@ START_TEST(profile_without_end_is_refused) {
 }
 END_TEST
 
+// Opening a named pipe waits for a writer, reading a device may never end.
+START_TEST(what_is_no_regular_file_is_refused_at_once) {
+  Fixture f;
+  const std::string pipe = f.directory + "/pipe";
+  ck_assert_int_eq(mkfifo(pipe.c_str(), 0600), 0);
+  mkdir((f.directory + "/directory").c_str(), 0700);
+  const struct {
+    std::string path;
+    const char* told;
+  } wrong[] = {
+      {pipe,
+       "cannot be read: it is a named pipe, not a regular file; LITE_PROFILE=none does without"},
+      {f.directory + "/directory", "it is a directory, not a regular file"},
+      {"/dev/zero", "it is a device, not a regular file"}};
+  alarm(5);
+  for (const auto& w : wrong) {
+    g_environment = {{"LITE_PROFILE", w.path}};
+    ck_assert(!f.read());
+    ck_assert_msg(std::strstr(f.error, w.told) != nullptr, "%s", f.error);
+    ck_assert_ptr_nonnull(std::strstr(f.error, w.path.c_str()));
+  }
+  // the user's own, found by its place
+  mkdir((f.directory + "/.config").c_str(), 0700);
+  mkdir((f.directory + "/.config/ch_lite").c_str(), 0700);
+  ck_assert_int_eq(mkfifo((f.directory + "/.config/ch_lite/profile").c_str(), 0600), 0);
+  g_environment = {{"HOME", f.directory}};
+  ck_assert(!f.read());
+  ck_assert_ptr_nonnull(std::strstr(f.error, "it is a named pipe"));
+  alarm(0);
+}
+END_TEST
+
+START_TEST(interface_of_mpiexec_is_the_default) {
+  Fixture f;
+  g_environment = {{"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "ib0"}};
+  for (const char* own : {"", "auto"}) {
+    g_environment["LITE_IFACE"] = own;
+    ck_assert_msg(f.read(), "%s", f.error);
+    ck_assert_int_eq(f.knobs.iface.count, 1);
+    ck_assert_str_eq(f.knobs.iface.rule[0].name, "ib0");
+    ck_assert(f.knobs.iface_from_mpiexec);
+  }
+  g_environment["LITE_IFACE"] = "eth0";
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert_str_eq(f.knobs.iface.rule[0].name, "eth0");
+  ck_assert(!f.knobs.iface_from_mpiexec);
+  g_environment = {{"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "10.0.0.0/99"}};
+  ck_assert(!f.read());
+  ck_assert_ptr_nonnull(std::strstr(f.error, "mpiexec -iface"));
+  ck_assert_ptr_nonnull(std::strstr(f.error, "LITE_IFACE overrides it"));
+}
+END_TEST
+
 }  // namespace
 
-int main() {
-  return run_tests("profile", {without_a_profile_the_defaults_and_the_environment_count, own_profile_is_found_and_the_environment_overrides_it, named_profile_has_to_be_there,
-                               bad_line_is_told_by_file_and_number, profile_without_end_is_refused});
-}
+int main() { return run_tests("profile"); }

@@ -1,5 +1,5 @@
-// A few engines with their channels over the fake network, without faults unless a test asks for them.
-// Used by engine_test.cpp and channel_test.cpp.
+// A few engines with their channels over the fake network, without faults unless a test asks for
+// them. Used by engine_test.cpp and channel_test.cpp.
 #pragma once
 #include <cstdint>
 #include <cstring>
@@ -7,15 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "ch_lite/channel.h"
-#include "ch_lite/channel_state.h"
+#include "ch_lite/channel/channel.h"
+#include "ch_lite/channel/channel_state.h"
 #include "fake_net.h"
-#include "mplite/engine.h"
+#include "mplite/engine/engine.h"
 
 // What is sent; each salt has its own.
 inline std::vector<std::uint8_t> bytes_of(std::size_t n, int salt) {
   std::vector<std::uint8_t> v(n);
-  for (std::size_t i = 0; i < n; ++i) v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
+  for (std::size_t i = 0; i < n; ++i)
+    v[i] = static_cast<std::uint8_t>(i * 7 + i / 251 + static_cast<std::size_t>(salt) * 31);
   return v;
 }
 
@@ -28,8 +29,10 @@ struct SimRanks {
     return f;
   }
 
-  explicit SimRanks(int size = 2, const sim::Faults& faults = no_faults(), const std::function<void(mplite::EngineOptions&)>& change = {},
-                    std::uint64_t seed = 1)
+  // `absent`: a bit for each of the first 32 ranks that has an address and nothing else.
+  explicit SimRanks(int size = 2, const sim::Faults& faults = no_faults(),
+                    const std::function<void(mplite::EngineOptions&)>& change = {},
+                    std::uint64_t seed = 1, unsigned absent = 0)
       : world(seed, size, faults), peers(static_cast<std::size_t>(size)) {
     mplite::hello_prepare();
     for (int i = 0; i < size; ++i) {
@@ -37,6 +40,11 @@ struct SimRanks {
       std::strcpy(peers[static_cast<std::size_t>(i)].host, "simulated");
     }
     for (int i = 0; i < size; ++i) {
+      if (i < 32 && (absent >> i & 1) != 0) {
+        engines.push_back(nullptr);
+        channels.push_back(nullptr);
+        continue;
+      }
       mplite::EngineOptions o;
       o.rank = i;
       o.size = size;

@@ -1,5 +1,5 @@
 // stats.h: one line that has every counter once, the important ones first.
-#include "mplite/stats.h"
+#include "mplite/observe/stats.h"
 
 #include <cstdio>
 #include <cstring>
@@ -23,12 +23,16 @@ Counters numbered(std::uint64_t first, std::uint64_t step) {
 
 START_TEST(line_begins_with_what_users_are_promised) {
   Counters c;
-  c.short_msgs = 1, c.short_bytes = 2, c.eager_msgs = 3, c.eager_bytes = 4, c.rndv_msgs = 5, c.rndv_bytes = 6, c.am_msgs = 7, c.am_bytes = 8;
-  c.self_msgs = 9, c.unexpected = 10, c.unexpected_bytes = 11, c.signals = 12, c.reads = 13, c.connections = 14, c.credit_stalls = 15;
+  c.short_msgs = 1, c.short_bytes = 2, c.eager_msgs = 3, c.eager_bytes = 4, c.rndv_msgs = 5,
+  c.rndv_bytes = 6, c.am_msgs = 7, c.am_bytes = 8;
+  c.self_msgs = 9, c.unexpected = 10, c.unexpected_bytes = 11, c.signals = 12, c.reads = 13,
+  c.connections = 14, c.credit_stalls = 15;
   char text[kStatsBytes];
   const char start[] =
-      "lite-stats rank=3 controller=sigio short_msgs=1 short_bytes=2 eager_msgs=3 eager_bytes=4 rndv_msgs=5 rndv_bytes=6 am_msgs=7 am_bytes=8 "
-      "self_msgs=9 unexpected=10 unexpected_bytes=11 signals=12 syscalls=13 connections=14 credit_stalls=15 ";
+      "lite-stats rank=3 controller=sigio short_msgs=1 short_bytes=2 eager_msgs=3 eager_bytes=4 "
+      "rndv_msgs=5 rndv_bytes=6 am_msgs=7 am_bytes=8 "
+      "self_msgs=9 unexpected=10 unexpected_bytes=11 signals=12 syscalls=13 connections=14 "
+      "credit_stalls=15 ";
   const std::size_t length = format_stats(c, 3, "sigio", text);
   ck_assert_msg(std::strncmp(text, start, std::strlen(start)) == 0, "%s", text);
   ck_assert_uint_eq(length, std::strlen(text));
@@ -50,7 +54,8 @@ END_TEST
 
 START_TEST(it_is_one_line_also_with_the_largest_numbers) {
   char text[kStatsBytes];
-  const std::size_t length = format_stats(numbered(UINT64_MAX, 0), 2147483647, "a controller with a very long name", text);
+  const std::size_t length =
+      format_stats(numbered(UINT64_MAX, 0), 2147483647, "a controller with a very long name", text);
   ck_assert_uint_lt(length, sizeof text);
   ck_assert_uint_eq(length, std::strlen(text));
   ck_assert_ptr_eq(std::strchr(text, '\n'), text + length - 1);
@@ -60,6 +65,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("stats", {line_begins_with_what_users_are_promised, every_counter_appears_exactly_once, it_is_one_line_also_with_the_largest_numbers});
-}
+int main() { return run_tests("stats"); }

@@ -1,13 +1,14 @@
 // streak.h: which sends may wait for company.
-#include "ch_lite/streak.h"
+#include "mplite/tuning/streak.h"
 
 #include "run_tests.h"
 
-using ch_lite::Streak;
+using mplite::Streak;
 
 namespace {
 
-// `count` sends with nothing else between them, after something else. Returns how many of them may be gathered.
+// `count` sends with nothing else between them, after something else. Returns how many of them may
+// be gathered.
 int burst(Streak& streak, int count, int peer = 1, std::uint64_t late = 0) {
   int may = 0;
   for (int i = 0; i < count; ++i) may += streak.send(peer, i > 0, late) ? 1 : 0;
@@ -22,14 +23,16 @@ END_TEST
 
 START_TEST(a_few_sends_leave_by_themselves) {
   Streak streak;
-  for (int i = 0; i < 100'000; ++i) ck_assert_int_eq(burst(streak, static_cast<int>(Streak::kAlone)), 0);
+  for (int i = 0; i < 100'000; ++i)
+    ck_assert_int_eq(burst(streak, static_cast<int>(Streak::kAlone)), 0);
 }
 END_TEST
 
 START_TEST(many_sends_are_gathered_and_after_such_a_streak_from_the_second_on) {
   Streak streak;
   ck_assert_int_eq(burst(streak, 64), 64 - static_cast<int>(Streak::kAlone));
-  for (int i = 0; i < 100; ++i) ck_assert_int_eq(burst(streak, 64), 64 - static_cast<int>(Streak::kAloneAgain));
+  for (int i = 0; i < 100; ++i)
+    ck_assert_int_eq(burst(streak, 64), 64 - static_cast<int>(Streak::kAloneAgain));
   burst(streak, 1);
   ck_assert_int_eq(burst(streak, 3), 0);
 }
@@ -74,8 +77,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests("streak", {sends_with_anything_else_between_them_leave_by_themselves, a_few_sends_leave_by_themselves,
-                              many_sends_are_gathered_and_after_such_a_streak_from_the_second_on, sends_to_peers_in_turn_are_not_gathered,
-                              late_messages_make_it_dear_and_time_forgives, who_is_always_late_gathers_next_to_nothing});
-}
+int main() { return run_tests("streak"); }

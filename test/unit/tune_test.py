@@ -85,11 +85,55 @@ class Choosing(unittest.TestCase):
         self.assertEqual(self.short_max((6.0, 6.0, 6.0, 2.0, 6.0)), 0)
 
 
+def shaken(times, rounds, by):
+    """As on a machine with other work: in round number N what is in `by`[N] takes so many times as long, {protocol: factor}."""
+    whole = result(times, rounds)
+    for sample in whole["samples"]:
+        sample["us"] *= by[sample["round"]].get(sample["name"], 1.0)
+    return whole
+
+
+# No protocol is better than another anywhere.
+ALIKE = {count: dict.fromkeys(("short", "eager", "rendezvous", "auto"), 3.0 + count / 5000) for count in USUAL}
+
+
+class Doubting(unittest.TestCase):
+    def doubts(self, whole):
+        return tune.doubts(whole, tune.choose(tune.curve_of(whole), 3))
+
+    def test_a_gain_that_every_round_has_is_believed(self):
+        self.assertEqual(self.doubts(result(USUAL)), [])
+        self.assertEqual(self.doubts(shaken(USUAL, 3, [{"short": 1.02}, {}, {"auto": 1.02}])), [])
+
+    def test_the_defaults_need_no_proof(self):
+        whole = shaken(ALIKE, 3, [{}, {"eager": 2.0}, {"rendezvous": 2.0, "eager": 3.0}])
+        self.assertEqual(tune.choose(tune.curve_of(whole), 3), {"LITE_SHORT_MAX": 8192, "LITE_EAGER_MAX": "auto"})    # the longest that was measured
+        self.assertEqual(self.doubts(whole), [])
+
+    def test_a_gain_by_chance_is_doubted(self):
+        # short was disturbed in two rounds of three, once by little and once by much
+        found = self.doubts(shaken(ALIKE, 3, [{}, {"short": 1.1}, {"short": 2.0}]))
+        self.assertEqual(len(found), 1)
+        self.assertRegex(found[0], r"^LITE_SHORT_MAX=0 gains 8\.9 % over the default, 32K, and the rounds differ by 100\.0 % in that$")
+        found = self.doubts(shaken(USUAL, 3, [{"auto": 1.3}, {}, {"auto": 1.6}]))
+        self.assertEqual(len(found), 1)
+        self.assertRegex(found[0], r"^LITE_EAGER_MAX=256K gains \d+\.\d % over the default, auto, and the rounds differ by 60\.0 % in that$")
+
+    def test_one_disturbed_round_of_five_counts_for_nothing(self):
+        self.assertEqual(self.doubts(shaken(USUAL, 5, [{}, {}, {"short": 5.0, "auto": 5.0}, {}, {}])), [])
+        self.assertEqual(len(self.doubts(shaken(USUAL, 4, [{}, {}, {"short": 5.0, "auto": 5.0}, {}]))), 2)
+
+    def test_a_single_round_proves_nothing(self):
+        found = self.doubts(result(USUAL, 1))
+        self.assertEqual([sentence.split("=")[0] for sentence in found], ["LITE_SHORT_MAX", "LITE_EAGER_MAX"])
+        self.assertIn("a single round", found[0])
+
+
 class Writing(unittest.TestCase):
-    def run_tune(self, directory, *arguments, times=None):
+    def run_tune(self, directory, *arguments, times=None, whole=None):
         source = os.path.join(directory, "compare.json")
         with open(source, "w", encoding="utf-8") as text:
-            json.dump(result(times or USUAL), text)
+            json.dump(whole or result(times or USUAL), text)
         environment = {name: value for name, value in os.environ.items() if not name.startswith("LITE_") and name != "XDG_CONFIG_HOME"}
         environment["HOME"] = directory
         return subprocess.run([sys.executable, TUNE, "--from", source, *arguments], capture_output=True, text=True, check=False, env=environment)
@@ -125,6 +169,24 @@ class Writing(unittest.TestCase):
                 self.assertRegex(text.read(), r"\A# my own\nLITE_CREDITS=4M\n# scripts/tune, .*\nLITE_SHORT_MAX=4K\nLITE_EAGER_MAX=256K\n\Z")
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
             self.assertEqual(sorted(os.listdir(directory)), ["compare.json", "mine"])
+
+    def test_a_loaded_machine_writes_nothing(self):
+        loaded = shaken(ALIKE, 3, [{}, {"short": 1.1}, {"short": 2.0}])
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.run_tune(directory, whole=loaded)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("tune: LITE_SHORT_MAX=0 gains 8.9 % over the default, 32K, and the rounds differ by 100.0 % in that\ntune: nothing is written: measure while", done.stderr)
+            self.assertRegex(done.stdout, r"\n +4K +\d")    # what was measured
+            self.assertEqual(os.listdir(directory), ["compare.json"])
+            done = self.run_tune(directory, "--no-write", "--json", whole=loaded)
+            self.assertEqual(done.returncode, 0)
+            self.assertEqual(len(json.loads(done.stdout)["doubts"]), 1)
+            # what was there stays
+            with open(os.path.join(directory, "mine"), "w", encoding="utf-8") as text:
+                text.write("LITE_SHORT_MAX=16K\n")
+            self.assertEqual(self.run_tune(directory, "--profile", os.path.join(directory, "mine"), whole=loaded).returncode, 1)
+            with open(os.path.join(directory, "mine"), encoding="utf-8") as text:
+                self.assertEqual(text.read(), "LITE_SHORT_MAX=16K\n")
 
     def test_nothing_is_written_when_it_cannot_be_or_need_not(self):
         with tempfile.TemporaryDirectory() as directory:

@@ -1,7 +1,7 @@
 // wait.h: when a waiting rank polls, yields and sleeps.
-#include "mplite/wait.h"
+#include "mplite/tuning/wait.h"
 
-#include "mplite/knobs.h"
+#include "mplite/config/knobs.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -14,8 +14,11 @@ START_TEST(time_before_sleep_is_long_alone_and_grows_with_the_ranks_per_core) {
   const struct {
     int cores, ranks;
     std::int64_t sleep_after_us;
-  } table[] = {{2, 1, 2000}, {2, 2, 2000}, {2, 3, 400}, {2, 4, 400}, {2, 8, 800}, {64, 64, 2000}, {64, 65, 400}, {1, 1000, 200'000}, {0, 0, 2000}};
-  for (const auto& row : table) ck_assert_int_eq(choose_wait_policy(row.cores, row.ranks, kSpinAuto, false).sleep_after_ns, row.sleep_after_us * kUs);
+  } table[] = {{2, 1, 2000},   {2, 2, 2000},  {2, 3, 400},        {2, 4, 400}, {2, 8, 800},
+               {64, 64, 2000}, {64, 65, 400}, {1, 1000, 200'000}, {0, 0, 2000}};
+  for (const auto& row : table)
+    ck_assert_int_eq(choose_wait_policy(row.cores, row.ranks, kSpinAuto, false).sleep_after_ns,
+                     row.sleep_after_us * kUs);
 }
 END_TEST
 
@@ -75,7 +78,8 @@ START_TEST(knob_decides_beside_shared_memory_too) {
   const WaitPolicy policy = choose_wait_policy(2, 2, 200 * kUs, true);
   ck_assert_int_eq(decide(policy, 200 * kUs).kind, WaitStep::kSleep);
   ck_assert_int_eq(decide(policy, 60'000'000 * kUs).timeout_ns, 8000 * kUs);
-  ck_assert_int_eq(decide(choose_wait_policy(2, 2, kSpinForever, true), INT64_MAX).kind, WaitStep::kYield);
+  ck_assert_int_eq(decide(choose_wait_policy(2, 2, kSpinForever, true), INT64_MAX).kind,
+                   WaitStep::kYield);
 }
 END_TEST
 
@@ -92,11 +96,18 @@ START_TEST(spin_zero_sleeps_at_once_even_with_spare_cores) {
 }
 END_TEST
 
+START_TEST(off_every_host_is_treated_alike) {
+  for (const int ranks : {1, 2, 8}) {
+    const WaitPolicy policy = choose_wait_policy(2, ranks, kSpinAuto, false, false);
+    ck_assert_int_eq(decide(policy, 0).kind, WaitStep::kYield);
+    ck_assert_int_eq(policy.sleep_after_ns, 200 * kUs);
+    ck_assert_int_eq(policy.own_core, ranks <= 2);
+  }
+  ck_assert_int_eq(choose_wait_policy(2, 1, 50 * kUs, false, false).sleep_after_ns, 50 * kUs);
+  ck_assert_int_lt(choose_wait_policy(2, 1, kSpinForever, false, false).sleep_after_ns, 0);
+}
+END_TEST
+
 }  // namespace
 
-int main() {
-  return run_tests("wait", {time_before_sleep_is_long_alone_and_grows_with_the_ranks_per_core, knob_overrules_the_time_before_sleep,
-                            core_is_given_away_from_the_first_poll_when_ranks_share_it, core_of_its_own_is_polled_on_for_a_moment,
-                            sleep_begins_at_the_limit_and_grows_to_the_maximum, sleeps_beside_shared_memory_begin_late_and_stay_in_proportion, knob_decides_beside_shared_memory_too, spin_forever_never_sleeps,
-                            spin_zero_sleeps_at_once_even_with_spare_cores});
-}
+int main() { return run_tests("wait"); }

@@ -1,5 +1,5 @@
 // wireup.h: which interface is taken, the listener, and the address table with its secret.
-#include "mplite/wireup.h"
+#include "mplite/runtime/wireup.h"
 
 #include <sched.h>
 
@@ -11,10 +11,14 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
+#include <string>
 
-#include "mplite/engine.h"
-#include "mplite/net_posix.h"
+#include "mplite/base/address.h"
+#include "mplite/engine/engine.h"
+#include "mplite/net/net_posix.h"
+#include "mplite/runtime/secret_file.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -30,14 +34,16 @@ sockaddr_storage address_of(const char* text, std::uint32_t scope = 0) {
   if (inet_pton(AF_INET, text, &in->sin_addr) == 1) {
     in->sin_family = AF_INET;
   } else {
-    if (inet_pton(AF_INET6, text, &in6->sin6_addr) != 1) std::abort();  // also called before main, where Check cannot report
+    if (inet_pton(AF_INET6, text, &in6->sin6_addr) != 1)
+      std::abort();  // also called before main, where Check cannot report
     in6->sin6_family = AF_INET6;
     in6->sin6_scope_id = scope;
   }
   return address;
 }
 
-Candidate candidate(const char* name, const char* address, unsigned flags = kUp, std::uint32_t scope = 0) {
+Candidate candidate(const char* name, const char* address, unsigned flags = kUp,
+                    std::uint32_t scope = 0) {
   Candidate c;
   std::snprintf(c.name, sizeof c.name, "%s", name);
   c.flags = flags;
@@ -57,7 +63,8 @@ const Candidate kVpn = candidate("tun0", "10.99.0.2", kUp | IFF_POINTOPOINT);
 // The address taken, as text; "none" when choose_interface fails. `seen` keeps what it said.
 char g_seen[4096];
 char g_taken[96];
-const char* taken(std::initializer_list<Candidate> list, const char* wanted = nullptr, Family family = Family::kAny) {
+const char* taken(std::initializer_list<Candidate> list, const char* wanted = nullptr,
+                  Family family = Family::kAny) {
   Candidate array[16];
   int count = 0;
   for (const Candidate& c : list) array[count++] = c;
@@ -76,10 +83,14 @@ START_TEST(first_real_ipv4_interface_is_taken) {
 END_TEST
 
 START_TEST(bridges_of_containers_are_left_out_and_namespace_interfaces_are_not) {
-  for (const char* name : {"docker0", "docker_gwbridge", "virbr0", "br-0123456789ab", "lxcbr0", "cni0", "cni-podman1", "flannel.1"})
-    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "172.17.0.1")}), "127.0.0.1") == 0, "%s was taken", name);
-  for (const char* name : {"veth0", "vethhost12", "br-lan", "br0", "br-0123456789", "eno1", "enp0s3", "ens5"})
-    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "10.0.0.1")}), "10.0.0.1") == 0, "%s was left out: %s", name, g_seen);
+  for (const char* name : {"docker0", "docker_gwbridge", "virbr0", "br-0123456789ab", "lxcbr0",
+                           "cni0", "cni-podman1", "flannel.1"})
+    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "172.17.0.1")}), "127.0.0.1") == 0,
+                  "%s was taken", name);
+  for (const char* name :
+       {"veth0", "vethhost12", "br-lan", "br0", "br-0123456789", "eno1", "enp0s3", "ens5"})
+    ck_assert_msg(std::strcmp(taken({kLo, candidate(name, "10.0.0.1")}), "10.0.0.1") == 0,
+                  "%s was left out: %s", name, g_seen);
 }
 END_TEST
 
@@ -131,9 +142,11 @@ END_TEST
 
 START_TEST(failure_tells_what_was_seen_and_why_it_was_left_out) {
   ck_assert_str_eq(taken({kLo, kDocker, kEth}, "ib0", Family::kIpv4), "none");
-  ck_assert_str_eq(g_seen,
-                   "no network interface can be used with LITE_IFACE=ib0 and LITE_FAMILY=ipv4; seen: lo 127.0.0.1 (not named by LITE_IFACE), "
-                   "docker0 172.17.0.1 (not named by LITE_IFACE), eth0 10.0.0.2 (not named by LITE_IFACE)");
+  ck_assert_str_eq(
+      g_seen,
+      "no network interface can be used with LITE_IFACE=ib0 and LITE_FAMILY=ipv4; seen: lo "
+      "127.0.0.1 (not named by LITE_IFACE), "
+      "docker0 172.17.0.1 (not named by LITE_IFACE), eth0 10.0.0.2 (not named by LITE_IFACE)");
   ck_assert_str_eq(taken({}), "none");
   ck_assert_str_eq(g_seen, "no network interface can be used; seen: none");
 }
@@ -142,7 +155,8 @@ END_TEST
 START_TEST(success_tells_every_candidate) {
   ck_assert_str_eq(taken({kLo, kDocker, kEth, kIb}), "10.0.0.2");
   ck_assert_str_eq(g_seen,
-                   "lo 127.0.0.1 (loopback, taken only when nothing else is there), docker0 172.17.0.1 (a bridge of containers or virtual machines), "
+                   "lo 127.0.0.1 (loopback, taken only when nothing else is there), docker0 "
+                   "172.17.0.1 (a bridge of containers or virtual machines), "
                    "eth0 10.0.0.2 (chosen), ib0 10.8.0.2 (possible, but not preferred)");
 }
 END_TEST
@@ -166,7 +180,8 @@ START_TEST(loopback_of_this_machine_is_listed) {
   bool found = false;
   for (int i = 0; i < count; ++i) {
     char text[96];
-    if (std::strcmp(format_address(list[i].address, text, sizeof text), "127.0.0.1") == 0) found = (list[i].flags & IFF_LOOPBACK) != 0;
+    if (std::strcmp(format_address(list[i].address, text, sizeof text), "127.0.0.1") == 0)
+      found = (list[i].flags & IFF_LOOPBACK) != 0;
   }
   ck_assert(found);
   ck_assert_int_eq(list_interfaces(list, 1), 1);
@@ -180,7 +195,9 @@ InterfaceChoice loopback_choice() {
   return choice;
 }
 
-unsigned port_of(const sockaddr_storage& address) { return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port); }
+unsigned port_of(const sockaddr_storage& address) {
+  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
+}
 
 START_TEST(listener_is_bound_to_the_choice_and_tells_its_port) {
   PosixNet net;
@@ -200,7 +217,8 @@ END_TEST
 START_TEST(port_range_is_used_to_the_last_port_and_then_refused) {
   PosixNet net;
   Knobs knobs = default_knobs();
-  // A range of three neighbours that are free now: whoever takes one meanwhile makes the search go on.
+  // A range of three neighbours that are free now: whoever takes one meanwhile makes the search go
+  // on.
   int fds[4];
   for (unsigned low = 20011; low < 30000; low += 3) {
     knobs.port_lo = static_cast<std::uint16_t>(low);
@@ -223,7 +241,10 @@ START_TEST(port_range_is_used_to_the_last_port_and_then_refused) {
     ck_assert_uint_eq(ports, 7);
     ck_assert_int_eq(fds[3], -EADDRINUSE);
     char sentence[128];
-    std::snprintf(sentence, sizeof sentence, "cannot listen on lo (127.0.0.1): Address already in use; no port of LITE_PORT_RANGE=%u:%u can be had", low, low + 2);
+    std::snprintf(sentence, sizeof sentence,
+                  "cannot listen on lo (127.0.0.1): Address already in use; no port of "
+                  "LITE_PORT_RANGE=%u:%u can be had",
+                  low, low + 2);
     ck_assert_str_eq(error, sentence);
     return;
   }
@@ -236,16 +257,19 @@ START_TEST(address_that_is_not_ours_is_an_error_and_no_descriptor_stays) {
   InterfaceChoice choice = loopback_choice();
   choice.address = address_of("192.0.2.77");
   char error[512] = "";
-  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error), -EADDRNOTAVAIL);
+  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error),
+                   -EADDRNOTAVAIL);
   ck_assert_str_eq(error, "cannot listen on lo (192.0.2.77): Cannot assign requested address");
   const int next = dup(0);
   close(next);
-  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error), -EADDRNOTAVAIL);
+  ck_assert_int_eq(open_listener(net, choice, default_knobs(), error, sizeof error),
+                   -EADDRNOTAVAIL);
   ck_assert_int_eq(dup(0), next);
 }
 END_TEST
 
-// A table of `size` ranks; rank i on host "hI" at 10.0.0.(i+1) port 1000+i, its share filled with i+1.
+// A table of `size` ranks; rank i on host "hI" at 10.0.0.(i+1) port 1000+i, its share filled with
+// i+1.
 struct Table {
   static constexpr int kMax = 6;
   AddressBlob blob[kMax];
@@ -253,9 +277,7 @@ struct Table {
   std::uint8_t secret[kSecretBytes] = {};
   char error[512] = "";
   Table() {
-    PosixNet net;
     for (int i = 0; i < kMax; ++i) {
-      InterfaceChoice choice;
       char text[32];
       std::snprintf(text, sizeof text, "10.0.0.%d", i + 1);
       place(i, text);
@@ -268,14 +290,20 @@ struct Table {
     PosixNet net;
     InterfaceChoice choice;
     choice.address = address_of(address, scope);
-    reinterpret_cast<sockaddr_in*>(&choice.address)->sin_port = htons(static_cast<std::uint16_t>(1000 + rank));
+    reinterpret_cast<sockaddr_in*>(&choice.address)->sin_port =
+        htons(static_cast<std::uint16_t>(1000 + rank));
     AddressBlob made;
     make_blob(net, choice, made);
     std::memcpy(made.host, blob[rank].host, sizeof made.host);
     std::memcpy(made.share, blob[rank].share, sizeof made.share);
     blob[rank] = made;
   }
-  bool decode(int size = 3, int rank = 0) { return decode_table(blob, size, rank, peers, secret, error, sizeof error); }
+  SecretFile file;
+  StartFault fault = StartFault::kNone;
+  bool decode(int size = 3, int rank = 0) {
+    fault = decode_table(blob, size, rank, file, peers, secret, error, sizeof error);
+    return fault == StartFault::kNone;
+  }
 };
 
 START_TEST(table_gives_every_ranks_address_and_host) {
@@ -297,7 +325,8 @@ START_TEST(table_may_lie_at_any_address) {
   std::memcpy(expected, t.secret, sizeof expected);
   static char shifted[3 * kAddressBlobBytes + 1];
   std::memcpy(shifted + 1, t.blob, 3 * kAddressBlobBytes);
-  ck_assert(decode_table(shifted + 1, 3, 0, t.peers, t.secret, t.error, sizeof t.error));
+  ck_assert(decode_table(shifted + 1, 3, 0, t.file, t.peers, t.secret, t.error, sizeof t.error) ==
+            StartFault::kNone);
   ck_assert_mem_eq(t.secret, expected, sizeof expected);
 }
 END_TEST
@@ -308,7 +337,9 @@ START_TEST(secret_is_the_keyed_hash_of_all_shares_in_rank_order) {
   std::uint8_t shares[3 * 32], expected[32];
   for (int i = 0; i < 3; ++i) std::memset(shares + 32 * i, i + 1, 32);
   const char label[] = "ch_lite job secret, version 1";
-  ck_assert_int_eq(crypto_generichash(expected, 32, shares, sizeof shares, reinterpret_cast<const unsigned char*>(label), sizeof label), 0);
+  ck_assert_int_eq(crypto_generichash(expected, 32, shares, sizeof shares,
+                                      reinterpret_cast<const unsigned char*>(label), sizeof label),
+                   0);
   ck_assert_mem_eq(t.secret, expected, 32);
 }
 END_TEST
@@ -372,13 +403,17 @@ START_TEST(a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone) {
     void (*spoil)(AddressBlob& blob);
     const char* sentence;
   } table[] = {
-      {[](AddressBlob& b) { std::memset(&b, 0, sizeof b); }, "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
-      {[](AddressBlob& b) { b.magic ^= 1; }, "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
-      {[](AddressBlob& b) { ++b.version; }, "the address of rank 2 is of another version of ch_lite"},
+      {[](AddressBlob& b) { std::memset(&b, 0, sizeof b); },
+       "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
+      {[](AddressBlob& b) { b.magic ^= 1; },
+       "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
+      {[](AddressBlob& b) { ++b.version; },
+       "the address of rank 2 is of another version of ch_lite"},
       {[](AddressBlob& b) { b.family = 5; }, "the address of rank 2 has an unknown address family"},
       {[](AddressBlob& b) { b.port = 0; }, "the address of rank 2 has no port"},
       {[](AddressBlob& b) { b.host[0] = '\0'; }, "the address of rank 2 has no sound host name"},
-      {[](AddressBlob& b) { std::memset(b.host, 'x', sizeof b.host); }, "the address of rank 2 has no sound host name"},
+      {[](AddressBlob& b) { std::memset(b.host, 'x', sizeof b.host); },
+       "the address of rank 2 has no sound host name"},
       {[](AddressBlob& b) { b.host[0] = '\n'; }, "the address of rank 2 has no sound host name"},
       {[](AddressBlob& b) { b.host[0] = '\x1b'; }, "the address of rank 2 has no sound host name"},
   };
@@ -393,6 +428,146 @@ START_TEST(a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone) {
 }
 END_TEST
 
+START_TEST(card_of_a_rank_that_cannot_start_tells_every_rank_who_and_why) {
+  Table t;
+  make_failed_blob("LITE_CREDITS=\"few\" is not allowed;\n16K", &t.blob[1]);
+  make_failed_blob("something else", &t.blob[2]);
+  char own[64] = "";
+  gethostname(own, sizeof own - 1);
+  const std::string sentence = std::string("rank 1 on host ") + own +
+                               " cannot start: LITE_CREDITS=\"few\" is not allowed; 16K";
+  for (const int rank : {0, 2}) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert(t.fault == StartFault::kTable);
+    ck_assert_str_eq(t.error, sentence.c_str());
+  }
+  char text[512];
+  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  ck_assert_str_eq(text, sentence.c_str());
+  ck_assert_int_eq(find_failed(t.blob, 1, text, sizeof text), -1);
+  ck_assert(!is_failed_blob(&t.blob[0], 0, text, sizeof text));
+  // too long a reason is cut, and shown to be
+  make_failed_blob(std::string(1000, 'x').c_str(), &t.blob[1]);
+  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  ck_assert_ptr_nonnull(std::strstr(text, "xxx\xe2\x80\xa6"));
+  // whatever a card holds
+  std::memset(reinterpret_cast<char*>(&t.blob[1]) + 8, 0xff, sizeof t.blob[1] - 8);
+  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  ck_assert_int_eq(std::strncmp(text, "rank 1 on host unnamed cannot start: ", 37), 0);
+}
+END_TEST
+
+// The file's content is key; wherever fixed bytes are enough.
+SecretFile file_of(const char* content) {
+  char path[] = "/tmp/lite-secret.XXXXXX";
+  const int fd = mkstemp(path);
+  ck_assert_int_ge(fd, 0);
+  ck_assert_int_eq(write(fd, content, std::strlen(content)),
+                   static_cast<ssize_t>(std::strlen(content)));
+  close(fd);
+  SecretFile file;
+  char error[512];
+  ck_assert_msg(read_secret_file(path, file, error, sizeof error), "%s", error);
+  unlink(path);
+  return file;
+}
+
+START_TEST(secret_needs_the_file_beside_the_cards) {
+  Table bare, one, two;
+  ck_assert(bare.decode());
+  one.file = file_of("sixteen bytes or more");
+  two.file = file_of("sixteen bytes or morE");
+  for (Table* t : {&one, &two}) {
+    for (AddressBlob& blob : t->blob) make_fingerprint(t->file, blob.share, blob.fingerprint);
+    ck_assert_msg(t->decode(), "%s", t->error);
+  }
+  ck_assert_mem_ne(one.secret, bare.secret, kSecretBytes);
+  ck_assert_mem_ne(one.secret, two.secret, kSecretBytes);
+  std::uint8_t first[kSecretBytes];
+  std::memcpy(first, one.secret, sizeof first);
+  ck_assert(one.decode(3, 2));
+  ck_assert_mem_eq(one.secret, first, sizeof first);
+  // another job's cards show no sign of it being the same file
+  ck_assert_mem_ne(one.blob[0].fingerprint, one.blob[1].fingerprint, kFingerprintBytes);
+}
+END_TEST
+
+START_TEST(ranks_whose_secret_files_differ_are_told_by_rank_and_host) {
+  Table t;
+  const SecretFile own = file_of("sixteen bytes or more"), other = file_of("sixteen other bytes");
+  for (int i = 0; i < 3; ++i)
+    make_fingerprint(i == 1 ? other : own, t.blob[i].share, t.blob[i].fingerprint);
+  t.file = own;
+  ck_assert(!t.decode(3, 0));
+  ck_assert_str_eq(t.error,
+                   "the files named by LITE_SECRET_FILE differ between rank 0 on host h0 and rank "
+                   "1 on host h1; give all ranks a copy of one file");
+  t.file = other;
+  ck_assert(!t.decode(3, 1));
+  ck_assert_str_eq(t.error,
+                   "the files named by LITE_SECRET_FILE differ between rank 1 on host h1 and rank "
+                   "0 on host h0; give all ranks a copy of one file");
+  // one with and the others without
+  for (int i = 0; i < 3; ++i)
+    make_fingerprint(i == 1 ? own : SecretFile(), t.blob[i].share, t.blob[i].fingerprint);
+  t.file = own;
+  ck_assert(!t.decode(3, 1));
+  ck_assert_str_eq(t.error,
+                   "rank 0 on host h0 has no LITE_SECRET_FILE, and rank 1 on host h1 has one; give "
+                   "all ranks a copy of one file");
+  t.file = SecretFile();
+  for (const int rank : {0, 2}) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert_ptr_nonnull(
+        std::strstr(t.error, "has no LITE_SECRET_FILE, and rank 1 on host h1 has one"));
+  }
+}
+END_TEST
+
+START_TEST(one_address_on_two_hosts_is_an_error) {
+  Table t;
+  t.place(1, "10.0.0.1");  // as rank 0: one network stack, as they are made by one process
+  ck_assert_msg(t.decode(), "%s", t.error);
+  std::memset(t.blob[1].network, 7, sizeof t.blob[1].network);
+  for (int rank = 0; rank < 3; ++rank) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert(t.fault == StartFault::kTable);
+    ck_assert_str_eq(t.error,
+                     "rank 0 on host h0 and rank 1 on host h1 have the same address (10.0.0.1) and "
+                     "are not on one host, so that they cannot reach each other; name a network "
+                     "interface with an address of its own on each host by LITE_IFACE");
+  }
+  // Not known where they are: then the host's name tells.
+  for (AddressBlob& blob : t.blob) std::memset(blob.network, 0, sizeof blob.network);
+  ck_assert(!t.decode());
+  std::strcpy(t.blob[1].host, "h0");
+  ck_assert_msg(t.decode(), "%s", t.error);
+  // a machine that was copied while it ran: even the boot is the same
+  t.blob[1].port = t.blob[0].port;
+  ck_assert(!t.decode());
+  ck_assert_ptr_nonnull(std::strstr(t.error, "have the same address (10.0.0.1)"));
+  // of several pairs the one with the lowest rank
+  Table many;
+  for (int i = 0; i < 6; ++i) {
+    many.place(i, i % 3 == 0 ? "10.0.0.9" : i % 3 == 1 ? "10.0.0.7" : "10.0.0.8");
+    std::memset(many.blob[i].network, i + 1, sizeof many.blob[i].network);
+  }
+  ck_assert(!many.decode(6, 5));
+  ck_assert_ptr_nonnull(std::strstr(
+      many.error, "rank 0 on host h0 and rank 3 on host h3 have the same address (10.0.0.9)"));
+}
+END_TEST
+
+START_TEST(table_gives_what_each_rank_holds_for_others) {
+  Table t;
+  t.blob[1].credits = 65536;
+  t.blob[1].unexpected_max = 1 << 20;
+  ck_assert(t.decode());
+  ck_assert_uint_eq(t.peers[1].credits, 65536);
+  ck_assert_uint_eq(t.peers[1].unexpected_max, 1 << 20);
+}
+END_TEST
+
 START_TEST(loopback_is_fine_on_one_host_and_an_error_between_hosts) {
   Table t;
   for (int i = 0; i < 3; ++i) {
@@ -403,15 +578,19 @@ START_TEST(loopback_is_fine_on_one_host_and_an_error_between_hosts) {
   std::strcpy(t.blob[2].host, "two");
   for (int rank = 0; rank < 3; ++rank) {
     ck_assert(!t.decode(3, rank));
+    ck_assert(t.fault == StartFault::kTable);
     ck_assert_str_eq(t.error,
-                     "rank 0 on host one listens on loopback (127.0.0.1 port 1000), where rank 2 on host two cannot reach it; name a network interface with "
+                     "rank 0 on host one listens on loopback (127.0.0.1 port 1000), where rank 2 "
+                     "on host two cannot reach it; name a network interface with "
                      "LITE_IFACE");
   }
   t.place(0, "10.0.0.1");
   t.place(1, "10.0.0.2");
   t.place(2, "::1");
   ck_assert(!t.decode());
-  ck_assert_ptr_nonnull(std::strstr(t.error, "rank 2 on host two listens on loopback (::1 port 1002), where rank 0 on host one cannot reach it"));
+  ck_assert_ptr_nonnull(std::strstr(t.error,
+                                    "rank 2 on host two listens on loopback (::1 port 1002), where "
+                                    "rank 0 on host one cannot reach it"));
 }
 END_TEST
 
@@ -428,7 +607,12 @@ START_TEST(link_local_address_gets_the_scope_of_the_interface_that_leads_there) 
   ck_assert_str_eq(format_address(t.peers[2].address, text, sizeof text), "fe80::c%5 port 1002");
   t.place(0, "10.0.0.1");
   ck_assert(!t.decode(3, 0));
-  ck_assert_str_eq(t.error, "rank 1 on host h1 has a link-local address only (fe80::b port 1001) and rank 0 none; name an interface with LITE_IFACE on all hosts");
+  ck_assert_str_eq(t.error,
+                   "rank 1 on host h1 has a link-local address only (fe80::b port 1001) and rank 0 "
+                   "none; name an interface with LITE_IFACE on all hosts");
+  // The others do not find that, so it is for this rank to say.
+  ck_assert(t.fault == StartFault::kArgument);
+  ck_assert_msg(t.decode(3, 1), "%s", t.error);
 }
 END_TEST
 
@@ -445,7 +629,9 @@ START_TEST(two_processes_find_each_other_through_a_table) {
   }
   PeerAddress peers[2];
   std::uint8_t secret[kSecretBytes];
-  ck_assert_msg(decode_table(table, 2, 0, peers, secret, error, sizeof error), "%s", error);
+  ck_assert_msg(decode_table(table, 2, 0, SecretFile(), peers, secret, error, sizeof error) ==
+                    StartFault::kNone,
+                "%s", error);
   ck_assert_int_eq(net.open(), 0);
   ck_assert_int_eq(net.watch(listener[1], 1, kReadable), 0);
   const int fd = net.open_stream(peers[1].address.ss_family);
@@ -462,16 +648,4 @@ END_TEST
 
 }  // namespace
 
-int main() {
-  return run_tests(
-      "wireup", {first_real_ipv4_interface_is_taken, bridges_of_containers_are_left_out_and_namespace_interfaces_are_not,
-                 interfaces_that_are_down_or_have_no_carrier_are_left_out, preference_is_ipv4_then_tunnel_then_global_ipv6_then_link_local_then_loopback,
-                 family_is_respected, what_the_user_names_is_taken_in_the_users_order, exclusions_alone_keep_the_defaults_for_the_rest,
-                 failure_tells_what_was_seen_and_why_it_was_left_out, success_tells_every_candidate, long_lists_do_not_leave_the_text,
-                 loopback_of_this_machine_is_listed, listener_is_bound_to_the_choice_and_tells_its_port, port_range_is_used_to_the_last_port_and_then_refused,
-                 address_that_is_not_ours_is_an_error_and_no_descriptor_stays, table_gives_every_ranks_address_and_host, table_may_lie_at_any_address,
-                 secret_is_the_keyed_hash_of_all_shares_in_rank_order, secret_is_one_for_all_ranks_and_changes_with_any_share_order_or_size, shares_are_random,
-                 a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone,
-                               ranks_bound_to_other_processors_share_no_place, loopback_is_fine_on_one_host_and_an_error_between_hosts,
-                 link_local_address_gets_the_scope_of_the_interface_that_leads_there, two_processes_find_each_other_through_a_table});
-}
+int main() { return run_tests("wireup"); }

@@ -8,6 +8,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
+                      src/mpid/ch4/netmod/lite/lite_error.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \
                       src/mpid/ch4/netmod/lite/lite_init.c \
                       src/mpid/ch4/netmod/lite/lite_pieces.c \

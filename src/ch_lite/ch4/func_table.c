@@ -1,20 +1,23 @@
-/* The module as the host sees it: two tables of functions, of which ours serve point-to-point, active messages, put and get, start and end. The rest is
- * ch4's own code over active messages: static functions of the host's fallback headers, instantiated here and nowhere else. */
+/* The module as the host sees it: two tables of functions, of which ours serve point-to-point,
+ * active messages, put and get, start and end. The rest is ch4's own code over active messages:
+ * static functions of the host's fallback headers, instantiated here and nowhere else. */
 
-/* The fallback headers define functions of the names that netmod_impl.h gives to its calls through the table. */
+/* The fallback headers define functions of the names that netmod_impl.h gives to its calls through
+ * the table. */
 #define NETMOD_DISABLE_INLINES
 #include "lite_impl.h"
 #include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
-/* Not these: ch4's synchronization, instantiated here too, would call hooks that do nothing. Ours are below, by the same names. */
-#define MPIDI_NM_rma_win_cmpl_hook          MPIDI_LITE_no_win_cmpl_hook
-#define MPIDI_NM_rma_win_local_cmpl_hook    MPIDI_LITE_no_win_local_cmpl_hook
-#define MPIDI_NM_rma_target_cmpl_hook       MPIDI_LITE_no_target_cmpl_hook
+/* Not these: ch4's synchronization, instantiated here too, would call hooks that do nothing. Ours
+ * are below, by the same names. */
+#define MPIDI_NM_rma_win_cmpl_hook MPIDI_LITE_no_win_cmpl_hook
+#define MPIDI_NM_rma_win_local_cmpl_hook MPIDI_LITE_no_win_local_cmpl_hook
+#define MPIDI_NM_rma_target_cmpl_hook MPIDI_LITE_no_target_cmpl_hook
 #define MPIDI_NM_rma_target_local_cmpl_hook MPIDI_LITE_no_target_local_cmpl_hook
-#define MPIDI_NM_mpi_put                    MPIDI_LITE_no_mpi_put
-#define MPIDI_NM_mpi_get                    MPIDI_LITE_no_mpi_get
-#define MPIDI_NM_mpi_rput                   MPIDI_LITE_no_mpi_rput
-#define MPIDI_NM_mpi_rget                   MPIDI_LITE_no_mpi_rget
+#define MPIDI_NM_mpi_put MPIDI_LITE_no_mpi_put
+#define MPIDI_NM_mpi_get MPIDI_LITE_no_mpi_get
+#define MPIDI_NM_mpi_rput MPIDI_LITE_no_mpi_rput
+#define MPIDI_NM_mpi_rget MPIDI_LITE_no_mpi_rget
 #include "netmod_am_fallback_rma.h"
 #undef MPIDI_NM_rma_win_cmpl_hook
 #undef MPIDI_NM_rma_win_local_cmpl_hook
@@ -25,7 +28,8 @@
 #undef MPIDI_NM_mpi_rput
 #undef MPIDI_NM_mpi_rget
 
-/* In this file the host's inlined code calls the module by these names, and without going through the table. */
+/* In this file the host's inlined code calls the module by these names, and without going through
+ * the table. */
 #define BY_NAME(type_, name_, parameters_, arguments_)          \
     MPL_STATIC_INLINE_PREFIX type_ MPIDI_NM_##name_ parameters_ \
     {                                                           \
@@ -33,45 +37,37 @@
     }
 
 /* *INDENT-OFF* */
-BY_NAME(int, progress,
-        (int vci, int blocking),
-        (vci, blocking))
+BY_NAME(int, progress, (int vci, int blocking), (vci, blocking))
 BY_NAME(int, mpi_isend,
-        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
-         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request),
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
+         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request),
         (buf, count, datatype, rank, tag, comm, context_offset, av, request))
 BY_NAME(int, isend_coll,
-        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
-         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request,
-         MPIR_Errflag_t * errflag),
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
+         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Errflag_t *errflag),
         (buf, count, datatype, rank, tag, comm, context_offset, av, request, errflag))
 BY_NAME(int, mpi_issend,
-        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
-         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request),
+        (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
+         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request),
         (buf, count, datatype, rank, tag, comm, context_offset, av, request))
-BY_NAME(int, mpi_cancel_send,
-        (MPIR_Request * sreq),
-        (sreq))
+BY_NAME(int, mpi_cancel_send, (MPIR_Request * sreq), (sreq))
 BY_NAME(int, mpi_irecv,
-        (void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm * comm,
-         int context_offset, MPIDI_av_entry_t * av, MPIR_Request ** request, MPIR_Request * partner),
+        (void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
+         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Request *partner),
         (buf, count, datatype, rank, tag, comm, context_offset, av, request, partner))
-BY_NAME(int, mpi_imrecv,
-        (void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message),
+BY_NAME(int, mpi_imrecv, (void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request *message),
         (buf, count, datatype, message))
-BY_NAME(int, mpi_cancel_recv,
-        (MPIR_Request * rreq),
-        (rreq))
+BY_NAME(int, mpi_cancel_recv, (MPIR_Request * rreq), (rreq))
 BY_NAME(int, mpi_iprobe,
-        (int source, int tag, MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-         int *flag, MPI_Status * status),
+        (int source, int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av, int *flag,
+         MPI_Status *status),
         (source, tag, comm, context_offset, av, flag, status))
 BY_NAME(int, mpi_improbe,
-        (int source, int tag, MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-         int *flag, MPIR_Request ** message, MPI_Status * status),
+        (int source, int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av, int *flag,
+         MPIR_Request **message, MPI_Status *status),
         (source, tag, comm, context_offset, av, flag, message, status))
 BY_NAME(int, am_send_hdr,
-        (int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+        (int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
          int src_vci, int dst_vci),
         (rank, comm, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci))
 BY_NAME(int, am_send_hdr_reply,
@@ -79,77 +75,54 @@ BY_NAME(int, am_send_hdr_reply,
          int src_vci, int dst_vci),
         (comm, rank, handler_id, am_hdr, am_hdr_sz, src_vci, dst_vci))
 BY_NAME(int, am_isend,
-        (int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
-         const void *data, MPI_Aint count,
-         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq),
+        (int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
+         const void *data, MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+         MPIR_Request *sreq),
         (rank, comm, handler_id, am_hdr, am_hdr_sz, data, count, datatype, src_vci, dst_vci, sreq))
 BY_NAME(int, am_isend_reply,
         (MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
-         const void *data, MPI_Aint count,
-         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq),
+         const void *data, MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+         MPIR_Request *sreq),
         (comm, rank, handler_id, am_hdr, am_hdr_sz, data, count, datatype, src_vci, dst_vci, sreq))
-BY_NAME(MPIDIG_recv_data_copy_cb, am_get_data_copy_cb,
-        (uint32_t attr),
-        (attr))
-BY_NAME(MPI_Aint, am_hdr_max_sz,
-        (void),
-        ())
-BY_NAME(MPI_Aint, am_eager_limit,
-        (void),
-        ())
-BY_NAME(MPI_Aint, am_eager_buf_limit,
-        (void),
-        ())
+BY_NAME(MPIDIG_recv_data_copy_cb, am_get_data_copy_cb, (uint32_t attr), (attr))
+BY_NAME(MPI_Aint, am_hdr_max_sz, (void), ())
+BY_NAME(MPI_Aint, am_eager_limit, (void), ())
+BY_NAME(MPI_Aint, am_eager_buf_limit, (void), ())
 BY_NAME(bool, am_check_eager,
         (MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data, MPI_Aint count,
-         MPI_Datatype datatype, MPIR_Request * sreq),
+         MPI_Datatype datatype, MPIR_Request *sreq),
         (am_hdr_sz, data_sz, data, count, datatype, sreq))
-BY_NAME(void, am_request_init,
-        (MPIR_Request * req),
-        (req))
-BY_NAME(void, am_request_finalize,
-        (MPIR_Request * req),
-        (req))
-BY_NAME(int, comm_get_gpid,
-        (MPIR_Comm * comm, int idx, uint64_t * gpid, bool is_remote),
+BY_NAME(void, am_request_init, (MPIR_Request * req), (req))
+BY_NAME(void, am_request_finalize, (MPIR_Request * req), (req))
+BY_NAME(int, comm_get_gpid, (MPIR_Comm * comm, int idx, uint64_t *gpid, bool is_remote),
         (comm, idx, gpid, is_remote))
-BY_NAME(int, rank_is_local,
-        (int rank, MPIR_Comm * comm),
-        (rank, comm))
-BY_NAME(int, rma_win_cmpl_hook,
-        (MPIR_Win * win),
-        (win))
-BY_NAME(int, rma_win_local_cmpl_hook,
-        (MPIR_Win * win),
-        (win))
-BY_NAME(int, rma_target_cmpl_hook,
-        (int rank, MPIR_Win * win),
-        (rank, win))
-BY_NAME(int, rma_target_local_cmpl_hook,
-        (int rank, MPIR_Win * win),
-        (rank, win))
+BY_NAME(int, rank_is_local, (int rank, MPIR_Comm *comm), (rank, comm))
+BY_NAME(int, rma_win_cmpl_hook, (MPIR_Win * win), (win))
+BY_NAME(int, rma_win_local_cmpl_hook, (MPIR_Win * win), (win))
+BY_NAME(int, rma_target_cmpl_hook, (int rank, MPIR_Win *win), (rank, win))
+BY_NAME(int, rma_target_local_cmpl_hook, (int rank, MPIR_Win *win), (rank, win))
 BY_NAME(int, mpi_put,
         (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
-         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr),
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr))
 BY_NAME(int, mpi_get,
         (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
-         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr),
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr))
 BY_NAME(int, mpi_rput,
         (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
-         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr, MPIR_Request ** request),
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr, MPIR_Request **request),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr, request))
 BY_NAME(int, mpi_rget,
         (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
-         MPIDI_av_entry_t * addr, MPIDI_winattr_t winattr, MPIR_Request ** request),
+         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr, MPIR_Request **request),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr, request))
 /* *INDENT-ON* */
@@ -186,8 +159,8 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     .rma_target_cmpl_hook = MPIDI_LITE_rma_target_cmpl_hook,
     .rma_target_local_cmpl_hook = MPIDI_LITE_rma_target_local_cmpl_hook,
     /* nothing to add */
-    .mpi_comm_commit_pre_hook = MPIDI_LITE_comm_hook,
-    .mpi_comm_commit_post_hook = MPIDI_LITE_comm_hook,
+    .mpi_comm_commit_pre_hook = MPIDI_LITE_comm_pre_hook,
+    .mpi_comm_commit_post_hook = MPIDI_LITE_comm_post_hook,
     .mpi_comm_free_hook = MPIDI_LITE_comm_free_hook,
     .mpi_win_allocate_shared_hook = MPIDI_LITE_win_hook,
     .mpi_win_create_dynamic_hook = MPIDI_LITE_win_hook,

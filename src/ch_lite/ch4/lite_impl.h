@@ -1,55 +1,60 @@
 /* The glue's own declarations: the functions behind the table in func_table.c, and what they share.
  * The glue is the only code that includes MPICH headers; it knows the device by ch_lite.h alone.
  *
- * Threads: the host serialises by its VCI lock, and there is one VCI. Functions that the host calls from MPI calls take it; progress,
- * completion and active-message handlers run with it held. */
+ * Threads: the host serialises by its VCI lock, and there is one VCI. Functions that the host calls
+ * from MPI calls take it; progress, completion and active-message handlers run with it held. */
 #ifndef LITE_IMPL_H_INCLUDED
 #define LITE_IMPL_H_INCLUDED
 
 #include <mpidimpl.h>
-#include "mpidch4r.h"
 #include "ch4_impl.h"
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/ch_lite_jobs.h"
+#include "mpidch4r.h"
 
-/* Later hosts keep the names and change meanings (4.1: context_offset becomes an attribute word of the same C type), so that this
- * file would compile and be wrong. */
+/* Later hosts keep the names and change meanings (4.1: context_offset becomes an attribute word of
+ * the same C type), so that this file would compile and be wrong. */
 #if MPICH_NUMVERSION < 40000000 || MPICH_NUMVERSION >= 40100000
 #error "this glue is for MPICH 4.0.x"
 #endif
 
 #define MPIDI_LITE_REQUEST(req) ((req)->dev.ch4.netmod.lite)
-#define MPIDI_LITE_AV(av)       ((av)->netmod.lite)
-#define MPIDI_LITE_WIN(win)     ((win)->dev.netmod.lite)
+#define MPIDI_LITE_AV(av) ((av)->netmod.lite)
+#define MPIDI_LITE_WIN(win) ((win)->dev.netmod.lite)
 
 /* The one VCI. */
 #define MPIDI_LITE_VCI 0
 
-/* The largest active message that the host is told to send without its own rendezvous. The lane takes any size; this bounds what
- * a peer may push at us unasked. At most MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE (69632). */
+/* The largest active message that the host is told to send without its own rendezvous. The lane
+ * takes any size; this bounds what a peer may push at us unasked. At most
+ * MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE (69632). */
 #define MPIDI_LITE_AM_EAGER_BYTES (16 * 1024)
 
-/* Derived datatypes whose pieces have at least this many bytes on average go from and to the user's memory piece by piece; below, a packed copy is
- * cheaper than an iovec per piece in user space and kernel. To be settled by measurement. And no more pieces than this many, for the sake of the list's
- * memory (16 bytes each) and the time to make it inside MPI_Isend. */
+/* Derived datatypes whose pieces have at least this many bytes on average go from and to the user's
+ * memory piece by piece; below, a packed copy is cheaper than an iovec per piece in user space and
+ * kernel. To be settled by measurement. And no more pieces than this many, for the sake of the
+ * list's memory (16 bytes each) and the time to make it inside MPI_Isend. */
 #define MPIDI_LITE_PIECE_BYTES_MIN 512
-#define MPIDI_LITE_PIECES_MAX      65536
+#define MPIDI_LITE_PIECES_MAX 65536
 
 /* ---- datatypes (lite_pieces.c) ---- */
 
-/* The `bytes` bytes of (buf, count, datatype) as a list for lite_isendv and its kin, to be freed by MPL_free; NULL: pack instead. */
-struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype, size_t bytes,
-                                size_t * pieces_count);
+/* The `bytes` bytes of (buf, count, datatype) as a list for lite_isendv and its kin, to be freed by
+ * MPL_free; NULL: pack instead. */
+struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype,
+                                size_t bytes, size_t *pieces_count);
 
 /* ---- MPI_T (lite_tools.c) ---- */
 
-/* Knobs and counters become variables of MPI_T. After lite_init_local; once in a process, whatever is called later. */
+/* Knobs and counters become variables of MPI_T. After lite_init_local; once in a process, whatever
+ * is called later. */
 void MPIDI_LITE_register_tools(void);
 
-/* ---- errors (lite_progress.c) ---- */
+/* ---- errors (lite_error.c) ---- */
 
-/* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries lite_last_error() (of which the host prints
- * about 250 characters). `peer` is the world rank concerned, or -1. */
+/* The MPI error for a negative LITE_ERR_*: its class follows the code, its text carries
+ * lite_last_error() (of which the host prints about 250 characters). `peer` is the world rank
+ * concerned, or -1. */
 int MPIDI_LITE_error(int code, int peer, const char *function, int line);
 
 /* An MPI error with a sentence of ours. `fatal`: MPIR_ERR_FATAL or MPIR_ERR_RECOVERABLE. */
@@ -59,50 +64,56 @@ int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int
 int MPIDI_LITE_port_error(const char *text, const char *function, int line);
 
 /* As MPIR_ERR_CHECK: leaves by fn_fail when `code_` is a LITE_ERR_*. */
-#define MPIDI_LITE_CHECK(code_, peer_)                                              \
-    do {                                                                            \
-        if (unlikely((code_) < 0)) {                                                \
-            mpi_errno = MPIDI_LITE_error((code_), (peer_), __func__, __LINE__);     \
-            goto fn_fail;                                                           \
-        }                                                                           \
+#define MPIDI_LITE_CHECK(code_, peer_)                                          \
+    do {                                                                        \
+        if (unlikely((code_) < 0)) {                                            \
+            mpi_errno = MPIDI_LITE_error((code_), (peer_), __func__, __LINE__); \
+            goto fn_fail;                                                       \
+        }                                                                       \
     } while (0)
 
 /* ---- what point-to-point shares (lite_recv.c, lite_send.c) ---- */
 
-/* Finishes a matched receive: unpacks a bounce buffer, fills the MPI status, lets go of buffer and datatype. Does not complete `rreq`. */
-void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status);
+/* Finishes a matched receive: unpacks a bounce buffer, fills the MPI status, lets go of buffer and
+ * datatype. Does not complete `rreq`. */
+void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status);
 
-/* Completes the request in shared memory of an any-source receive that was matched here: between MPIDI_LITE_recv_done and completion. VCI lock held. */
+/* Completes the request in shared memory of an any-source receive that was matched here: between
+ * MPIDI_LITE_recv_done and completion. VCI lock held. */
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-void MPIDI_LITE_settle_partner(MPIR_Request * rreq);
-/* The same for one that found its message when it was posted: the host would complete the partner itself, but leave it a pointer to our request, which
- * MPI_Cancel would follow. So it is completed by the next progress: MPIDI_LITE_complete_now, true if there was any. */
-void MPIDI_LITE_complete_later(MPIR_Request * rreq);
+void MPIDI_LITE_settle_partner(MPIR_Request *rreq);
+/* The same for one that found its message when it was posted: the host would complete the partner
+ * itself, but leave it a pointer to our request, which MPI_Cancel would follow. So it is completed
+ * by the next progress: MPIDI_LITE_complete_now, true if there was any. */
+void MPIDI_LITE_complete_later(MPIR_Request *rreq);
 bool MPIDI_LITE_complete_now(void);
 #else
-#define MPIDI_LITE_settle_partner(rreq) do { } while (0)
-#define MPIDI_LITE_complete_later(rreq) do { } while (0)
+#define MPIDI_LITE_settle_partner(rreq) \
+    do {                                \
+    } while (0)
+#define MPIDI_LITE_complete_later(rreq) \
+    do {                                \
+    } while (0)
 #define MPIDI_LITE_complete_now() false
 #endif
 
 /* Finishes a send: frees the packed copy. Does not complete `sreq`. */
-void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status);
+void MPIDI_LITE_send_done(MPIR_Request *sreq, const lite_status *status);
 
-/* The peer that `av` stands for (a world rank, or a process of another job); -1 for MPI_ANY_SOURCE, for which the host passes no address. */
-static inline int MPIDI_LITE_peer(const MPIDI_av_entry_t * av)
+/* The peer that `av` stands for (a world rank, or a process of another job); -1 for MPI_ANY_SOURCE,
+ * for which the host passes no address. */
+static inline int MPIDI_LITE_peer(const MPIDI_av_entry_t *av)
 {
     return av ? MPIDI_LITE_AV(av).peer : -1;
 }
 
 /* What a receive or probe asks for, in the device's words. */
-static inline lite_envelope MPIDI_LITE_recv_envelope(int source, int tag, const MPIR_Comm * comm,
+static inline lite_envelope MPIDI_LITE_recv_envelope(int source, int tag, const MPIR_Comm *comm,
                                                      int context_offset)
 {
-    lite_envelope envelope = {
-        .context = (uint32_t) (comm->recvcontext_id + context_offset),
-        .source = source == MPI_ANY_SOURCE ? LITE_ANY_SOURCE : source,
-        .tag = tag == MPI_ANY_TAG ? LITE_ANY_TAG : tag
-    };
+    lite_envelope envelope = {.context = (uint32_t) (comm->recvcontext_id + context_offset),
+                              .source = source == MPI_ANY_SOURCE ? LITE_ANY_SOURCE : source,
+                              .tag = tag == MPI_ANY_TAG ? LITE_ANY_TAG : tag};
     return envelope;
 }
 
@@ -112,18 +123,23 @@ static inline lite_envelope MPIDI_LITE_recv_envelope(int source, int tag, const 
 void MPIDI_LITE_am_deliver(int peer, uint32_t handler, const void *header, size_t header_bytes,
                            const void *data, size_t data_bytes, void *arg);
 
+/* Whether a process of another job may send it; given to lite_am_set_check. */
+int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t header_bytes,
+                        uint64_t data_bytes);
+
 /* One active message under way: what is due when the device has sent it. */
 typedef struct MPIDI_LITE_am_send {
     MPIR_Request *sreq;
     int handler;
-    void *packed;               /* copy of non-contiguous data, or NULL */
+    void *packed; /* copy of non-contiguous data, or NULL */
 } MPIDI_LITE_am_send_t;
 
-void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t * send);
+void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t *send);
 
-/* A completion's cookie is the MPIR_Request of a native send or receive or, told apart by the two lowest bits, an MPIDI_LITE_am_send_t (1), the target
- * of a put or get (2), or the MPIR_Request of a request-based put or get (3). */
-static inline void *MPIDI_LITE_am_cookie(MPIDI_LITE_am_send_t * send)
+/* A completion's cookie is the MPIR_Request of a native send or receive or, told apart by the two
+ * lowest bits, an MPIDI_LITE_am_send_t (1), the target of a put or get (2), or the MPIR_Request of
+ * a request-based put or get (3). */
+static inline void *MPIDI_LITE_am_cookie(MPIDI_LITE_am_send_t *send)
 {
     return (char *) send + 1;
 }
@@ -135,12 +151,12 @@ static inline MPIDI_LITE_am_send_t *MPIDI_LITE_cookie_am(void *cookie)
 
 /* ---- one-sided (lite_rma.c) ---- */
 
-static inline void *MPIDI_LITE_target_cookie(MPIDI_LITE_target_t * target)
+static inline void *MPIDI_LITE_target_cookie(MPIDI_LITE_target_t *target)
 {
     return (char *) target + 2;
 }
 
-static inline void *MPIDI_LITE_rma_request_cookie(MPIR_Request * req)
+static inline void *MPIDI_LITE_rma_request_cookie(MPIR_Request *req)
 {
     return (char *) req + 3;
 }
@@ -160,15 +176,24 @@ static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
     return ((uintptr_t) cookie & 3) == 3 ? (MPIR_Request *) ((char *) cookie - 3) : NULL;
 }
 
-/* A put or get has completed: counts it, and completes its request. Returns the MPI error of one without a request. */
-int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buffer);
+/* A put or get has completed: counts it, and completes its request. Returns the MPI error of one
+ * without a request. */
+int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer);
+
+/* ---- communicators (lite_hooks.c) ---- */
+
+/* Given to lite_set_member_callback. */
+int MPIDI_LITE_is_member(int peer, uint32_t context, int32_t source);
+bool MPIDI_LITE_shares_a_communicator(int peer);
+void MPIDI_LITE_forget_comms(void);
 
 /* ---- dynamic processes (lite_spawn.c) ---- */
 
 /* The number of an active message that is ours and not the host's, whose numbers are small. */
 #define MPIDI_LITE_AM_FIRST_WORDS 0xffff0001u
-/* Called by the host's MPID_Open_port and MPID_Close_port, by lines that scripts/install-device puts there: the module has to know when a port begins and ends, and the host's table of functions has
- * nothing for that. `tag`: the host's number for the port. */
+/* Called by the host's MPID_Open_port and MPID_Close_port, by lines that scripts/install-device
+ * puts there: the module has to know when a port begins and ends, and the host's table of functions
+ * has nothing for that. `tag`: the host's number for the port. */
 int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid);
 void MPIDI_LITE_close_port(int tag);
 void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes);
@@ -179,15 +204,18 @@ void MPIDI_LITE_part_from_strangers(void);
 
 /* ---- completion (lite_progress.c) ---- */
 
-/* Completes everything that the device has finished. VCI lock held. Errors of native operations go to their requests; the returned MPI
- * error is that of an active message, a put or a get, which have none. */
+/* Completes everything that the device has finished. VCI lock held. Errors of native operations go
+ * to their requests; the returned MPI error is that of an active message, a put or a get, which
+ * have none. */
 int MPIDI_LITE_drain_completions(void);
 
 /* A new device knows nothing of shared memory yet. */
 #ifndef MPIDI_CH4_DIRECT_NETMOD
 void MPIDI_LITE_forget_shared_memory(void);
 #else
-#define MPIDI_LITE_forget_shared_memory() do { } while (0)
+#define MPIDI_LITE_forget_shared_memory() \
+    do {                                  \
+    } while (0)
 #endif
 
 /* ---- the table's entries; contracts are those of src/mpid/ch4/ch4_api.txt ---- */
@@ -199,92 +227,93 @@ int MPIDI_LITE_mpi_finalize_hook(void);
 int MPIDI_LITE_progress(int vci, int blocking);
 
 int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                         MPIR_Request ** request);
+                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                         MPIR_Request **request);
 int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                          MPIR_Request ** request, MPIR_Errflag_t * errflag);
+                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                          MPIR_Request **request, MPIR_Errflag_t *errflag);
 int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                          MPIR_Request ** request);
-int MPIDI_LITE_mpi_cancel_send(MPIR_Request * sreq);
+                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                          MPIR_Request **request);
+int MPIDI_LITE_mpi_cancel_send(MPIR_Request *sreq);
 
 int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                         MPIR_Request ** request, MPIR_Request * partner);
-int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message);
-int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq);
+                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                         MPIR_Request **request, MPIR_Request *partner);
+int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request *message);
+int MPIDI_LITE_mpi_cancel_recv(MPIR_Request *rreq);
 
-int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm * comm, int context_offset,
-                          MPIDI_av_entry_t * av, int *flag, MPI_Status * status);
-int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm * comm, int context_offset,
-                           MPIDI_av_entry_t * av, int *flag, MPIR_Request ** message,
-                           MPI_Status * status);
+int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offset,
+                          MPIDI_av_entry_t *av, int *flag, MPI_Status *status);
+int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_offset,
+                           MPIDI_av_entry_t *av, int *flag, MPIR_Request **message,
+                           MPI_Status *status);
 
-int MPIDI_LITE_am_send_hdr(int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr,
+int MPIDI_LITE_am_send_hdr(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
                            MPI_Aint am_hdr_sz, int src_vci, int dst_vci);
-int MPIDI_LITE_am_send_hdr_reply(MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr,
+int MPIDI_LITE_am_send_hdr_reply(MPIR_Comm *comm, int rank, int handler_id, const void *am_hdr,
                                  MPI_Aint am_hdr_sz, int src_vci, int dst_vci);
-int MPIDI_LITE_am_isend(int rank, MPIR_Comm * comm, int handler_id, const void *am_hdr,
-                        MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
-                        MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq);
-int MPIDI_LITE_am_isend_reply(MPIR_Comm * comm, int rank, int handler_id, const void *am_hdr,
+int MPIDI_LITE_am_isend(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
+                        MPI_Aint am_hdr_sz, const void *data, MPI_Aint count, MPI_Datatype datatype,
+                        int src_vci, int dst_vci, MPIR_Request *sreq);
+int MPIDI_LITE_am_isend_reply(MPIR_Comm *comm, int rank, int handler_id, const void *am_hdr,
                               MPI_Aint am_hdr_sz, const void *data, MPI_Aint count,
-                              MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request * sreq);
+                              MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request *sreq);
 MPIDIG_recv_data_copy_cb MPIDI_LITE_am_get_data_copy_cb(uint32_t attr);
 MPI_Aint MPIDI_LITE_am_hdr_max_sz(void);
 MPI_Aint MPIDI_LITE_am_eager_limit(void);
 MPI_Aint MPIDI_LITE_am_eager_buf_limit(void);
 bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data,
-                               MPI_Aint count, MPI_Datatype datatype, MPIR_Request * sreq);
-void MPIDI_LITE_am_request_init(MPIR_Request * req);
-void MPIDI_LITE_am_request_finalize(MPIR_Request * req);
+                               MPI_Aint count, MPI_Datatype datatype, MPIR_Request *sreq);
+void MPIDI_LITE_am_request_init(MPIR_Request *req);
+void MPIDI_LITE_am_request_finalize(MPIR_Request *req);
 
-int MPIDI_LITE_comm_set_hints(MPIR_Comm * comm, MPIR_Info * info);
-int MPIDI_LITE_comm_get_gpid(MPIR_Comm * comm, int idx, uint64_t * gpid, bool is_remote);
-int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm * comm);
-int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids);
+int MPIDI_LITE_comm_set_hints(MPIR_Comm *comm, MPIR_Info *info);
+int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_remote);
+int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm *comm);
+int MPIDI_LITE_get_local_upids(MPIR_Comm *comm, int **local_upid_size, char **local_upids);
 int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
-                              uint64_t * remote_gpids);
+                              uint64_t *remote_gpids);
 int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout);
 int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout);
 
-int MPIDI_LITE_comm_hook(MPIR_Comm * comm);
-int MPIDI_LITE_comm_free_hook(MPIR_Comm * comm);
-int MPIDI_LITE_type_hook(MPIR_Datatype * type);
-int MPIDI_LITE_op_hook(MPIR_Op * op);
-int MPIDI_LITE_win_hook(MPIR_Win * win);
-int MPIDI_LITE_win_expose_hook(MPIR_Win * win);
-int MPIDI_LITE_win_free_hook(MPIR_Win * win);
-int MPIDI_LITE_mpi_win_free(MPIR_Win ** win_ptr);
-int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win * win);
-int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win * win);
-int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win * win);
-int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win * win);
+int MPIDI_LITE_comm_pre_hook(MPIR_Comm *comm);
+int MPIDI_LITE_comm_post_hook(MPIR_Comm *comm);
+int MPIDI_LITE_comm_free_hook(MPIR_Comm *comm);
+int MPIDI_LITE_type_hook(MPIR_Datatype *type);
+int MPIDI_LITE_op_hook(MPIR_Op *op);
+int MPIDI_LITE_win_hook(MPIR_Win *win);
+int MPIDI_LITE_win_expose_hook(MPIR_Win *win);
+int MPIDI_LITE_win_free_hook(MPIR_Win *win);
+int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr);
+int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);
+int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
+int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
+int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                        int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
                        MPIDI_winattr_t winattr);
 int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                        int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
                        MPIDI_winattr_t winattr);
 int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                         int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
-                        MPIDI_winattr_t winattr, MPIR_Request ** request);
+                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+                        MPIDI_winattr_t winattr, MPIR_Request **request);
 int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                         int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
-                        MPIDI_winattr_t winattr, MPIR_Request ** request);
-int MPIDI_LITE_win_attach_hook(MPIR_Win * win, void *base, MPI_Aint size);
-int MPIDI_LITE_win_detach_hook(MPIR_Win * win, const void *base);
+                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+                        MPIDI_winattr_t winattr, MPIR_Request **request);
+int MPIDI_LITE_win_attach_hook(MPIR_Win *win, void *base, MPI_Aint size);
+int MPIDI_LITE_win_detach_hook(MPIR_Win *win, const void *base);
 
 int MPIDI_LITE_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
-                              MPI_Datatype datatype, int dest, int tag, MPIR_Comm * comm,
-                              MPIR_Info * info, MPIDI_av_entry_t * av, MPIR_Request ** request);
+                              MPI_Datatype datatype, int dest, int tag, MPIR_Comm *comm,
+                              MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **request);
 int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype,
-                              int source, int tag, MPIR_Comm * comm, MPIR_Info * info,
-                              MPIDI_av_entry_t * av, MPIR_Request ** request);
+                              int source, int tag, MPIR_Comm *comm, MPIR_Info *info,
+                              MPIDI_av_entry_t *av, MPIR_Request **request);
 
 #endif /* LITE_IMPL_H_INCLUDED */

@@ -1,22 +1,26 @@
-/* Start and end: knobs and listener at init_local, address exchange through PMI at init_world, an orderly end in the finalize hook. */
+/* Start and end: knobs and listener at init_local, address exchange through PMI at init_world, an
+ * orderly end in the finalize hook. */
+#include <pthread.h>
+#include <time.h>
 #include "lite_impl.h"
 #include "mpidu_bc.h"
 
 /* What has been started and must be ended. */
 static enum {
     STARTED_NOTHING,
-    STARTED_LOCAL,              /* the listener is open; nobody knows us */
-    STARTED_WORLD               /* connections may exist */
+    STARTED_LOCAL, /* the listener is open; nobody knows us */
+    STARTED_WORLD  /* connections may exist */
 } started = STARTED_NOTHING;
 
 /* What a process publishes. */
 typedef struct {
     char address[LITE_ADDRESS_BYTES];
-    char machine[40];           /* equal on all processes that share a kernel */
+    char machine[40]; /* equal on all processes that share a kernel */
 } business_card;
 
-/* Who shares our processors decides how to wait. The host's node map cannot be asked: it is by host name, which network namespaces
- * and containers have one each of, and MPIR_CVAR_NOLOCAL makes every rank a node of its own. The kernel's boot id is one per machine. */
+/* Who shares our processors decides how to wait. The host's node map cannot be asked: it is by host
+ * name, which network namespaces and containers have one each of, and MPIR_CVAR_NOLOCAL makes every
+ * rank a node of its own. The kernel's boot id is one per machine. */
 static void read_machine_name(char *name, size_t size)
 {
     FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
@@ -33,11 +37,96 @@ static void read_machine_name(char *name, size_t size)
 /* Ours: made in init_local, published in init_world. */
 static business_card card;
 
-/* What fails here ends the process. */
-static int start_error(const char *text, const char *function, int line)
+/* Why this process cannot start; the others learn it from its card. Empty: it can. */
+static char own_fault[1024];
+
+/* How long one that cannot start waits for the others to come into MPI_Init, and how long one that
+ * another speaks for waits to be ended. */
+#define PATIENCE_S 1
+#define END_S 3
+
+/* Fails the start: of the whole job, as the others wait for us in MPI_Init, and the host would end
+ * this process alone (it has no communicator yet). The text is on the terminal by then: Hydra
+ * prints nothing of what PMI is told. */
+static void end_job(const char *text)
 {
     lite_say_last_words(text);
+    if (MPIR_Process.size > 1 || MPIR_Process.has_parent)
+        MPIR_pmi_abort(1, text);
+}
+
+static int start_error(const char *text, const char *function, int line)
+{
+    end_job(text);
     return MPIDI_LITE_error_text(MPIR_ERR_FATAL, text, function, line);
+}
+
+/* The same when another process says it as well and ends the job: once is enough, so it has a while
+ * for that. */
+static int start_error_elsewhere(const char *text, const char *function, int line)
+{
+    struct timespec rest = {.tv_sec = END_S};
+
+    while (nanosleep(&rest, &rest) != 0) {}
+    return start_error(text, function, line);
+}
+
+/* A process that cannot start publishes that, so that one of them can speak for all. But somebody
+ * may be late in MPI_Init, and the host has a barrier in PMI before the exchange: this thread does
+ * not wait longer. Its word to PMI comes in the middle of the other thread's call, which does not
+ * go on any more. */
+static pthread_mutex_t patience_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t patience_news = PTHREAD_COND_INITIALIZER;
+static pthread_t patience;
+static bool impatient; /* the thread runs */
+static bool patience_over;
+
+static void *lose_patience(void *unused)
+{
+    struct timespec end;
+    int rc = 0;
+
+    /* one after the other: the first ends the rest, so that it is said once */
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_nsec += MPL_MIN(MPIR_Process.rank, 100) * 20000000L;
+    end.tv_sec += PATIENCE_S + end.tv_nsec / 1000000000L;
+    end.tv_nsec %= 1000000000L;
+    pthread_mutex_lock(&patience_lock);
+    while (!patience_over && rc == 0)
+        rc = pthread_cond_timedwait(&patience_news, &patience_lock, &end);
+    if (!patience_over)
+        end_job(own_fault);
+    pthread_mutex_unlock(&patience_lock);
+    return unused;
+}
+
+/* Without a thread it waits for the others. */
+static void begin_patience(void)
+{
+    patience_over = false;
+    impatient = pthread_create(&patience, NULL, lose_patience, NULL) == 0;
+}
+
+static void end_patience(void)
+{
+    if (!impatient)
+        return;
+    pthread_mutex_lock(&patience_lock);
+    patience_over = true;
+    pthread_cond_signal(&patience_news);
+    pthread_mutex_unlock(&patience_lock);
+    pthread_join(patience, NULL);
+    impatient = false;
+}
+
+/* Keeps the fault for init_world, with who we are. */
+static void keep_fault(const char *text)
+{
+    char host[64] = "";
+
+    gethostname(host, sizeof(host) - 1);
+    snprintf(own_fault, sizeof(own_fault), "rank %d on host %s cannot start: %s", MPIR_Process.rank,
+             host, text);
 }
 
 int MPIDI_LITE_init_local(int *tag_bits)
@@ -47,24 +136,30 @@ int MPIDI_LITE_init_local(int *tag_bits)
     MPIR_FUNC_ENTER;
 
     if (MPIDI_global.n_vcis != 1) {
-        mpi_errno = start_error("MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this device has one VCI",
-                                __func__, __LINE__);
+        mpi_errno =
+            start_error("MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this device has one VCI",
+                        __func__, __LINE__);
         goto fn_fail;
     }
 
     memset(&card, 0, sizeof(card));
+    own_fault[0] = '\0';
     if (lite_init_local(card.address) < 0) {
-        mpi_errno = start_error(lite_last_error(), __func__, __LINE__);
-        goto fn_fail;
+        keep_fault(lite_last_error());
+        begin_patience();
+    } else {
+        started = STARTED_LOCAL;
     }
-    started = STARTED_LOCAL;
     MPIDI_LITE_register_tools();
     read_machine_name(card.machine, sizeof(card.machine));
 
-    /* The envelope's tag is an int32: 31 bits keep it non-negative, error bits included, as LITE_ANY_TAG must stay apart. */
+    /* The envelope's tag is an int32: 31 bits keep it non-negative, error bits included, as
+     * LITE_ANY_TAG must stay apart. */
     *tag_bits = MPIR_TAG_BITS_DEFAULT;
 
     lite_am_set_callback(MPIDI_LITE_am_deliver, NULL);
+    lite_am_set_check(MPIDI_LITE_am_check);
+    lite_set_member_callback(MPIDI_LITE_is_member);
 
     if (MPIR_CVAR_DEBUG_SUMMARY && MPIR_Process.rank == 0) {
         printf("==== lite netmod ====\n");
@@ -72,10 +167,10 @@ int MPIDI_LITE_init_local(int *tag_bits)
         printf("=====================\n");
     }
 
-  fn_exit:
+fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
@@ -87,13 +182,17 @@ int MPIDI_LITE_init_world(void)
     business_card *cards = NULL;
     char *table = NULL;
     bool have_cards = false;
-    int unused_length;          /* is not set when all cards have the same length */
+    int unused_length; /* is not set when all cards have the same length */
     int on_this_machine = 0;
+    int failed, code;
 
     MPIR_FUNC_ENTER;
 
     mpi_errno = MPIDU_bc_table_create(rank, size, MPIR_Process.node_map, &card, sizeof(card), TRUE,
                                       FALSE, (void **) &cards, &unused_length);
+    end_patience();
+    if (mpi_errno != MPI_SUCCESS && own_fault[0] != '\0')
+        mpi_errno = start_error(own_fault, __func__, __LINE__);
     MPIR_ERR_CHECK(mpi_errno);
     have_cards = true;
 
@@ -106,20 +205,34 @@ int MPIDI_LITE_init_world(void)
         MPIDI_LITE_AV(&MPIDIU_get_av(0, i)).peer = i;
     }
 
+    failed = lite_find_failed(table, size);
+    if (failed >= 0) {
+        /* A card has room for a short reason, its owner knows the whole one. */
+        mpi_errno = failed == rank ? start_error(own_fault, __func__, __LINE__)
+                                   : start_error_elsewhere(lite_last_error(), __func__, __LINE__);
+        goto fn_fail;
+    }
+
     /* Known only now: the host has set MPIR_Process.tag_bits after init_local. */
 #ifdef HAVE_TAG_ERROR_BITS
     lite_set_tag_ignore_bits(MPIR_TAG_ERROR_BIT | MPIR_TAG_PROC_FAILURE_BIT);
 #endif
 
-    if (lite_init_world(rank, size, table, on_this_machine,
-                        MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE) < 0) {
-        mpi_errno = start_error(lite_last_error(), __func__, __LINE__);
+    code = lite_init_world(rank, size, table, on_this_machine,
+                           MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
+    if (code == LITE_ERR_JOB) {
+        mpi_errno = rank == 0 ? start_error(lite_last_error(), __func__, __LINE__)
+                              : start_error_elsewhere(lite_last_error(), __func__, __LINE__);
+        goto fn_fail;
+    } else if (code < 0) {
+        keep_fault(lite_last_error());
+        mpi_errno = start_error(own_fault, __func__, __LINE__);
         goto fn_fail;
     }
     started = STARTED_WORLD;
     MPIDI_LITE_forget_shared_memory();
 
-  fn_exit:
+fn_exit:
     MPL_free(table);
     if (have_cards) {
         const int destroy_errno = MPIDU_bc_table_destroy();
@@ -128,13 +241,15 @@ int MPIDI_LITE_init_world(void)
     }
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
 #if defined(MPICH_IS_THREADED) && MPICH_THREAD_LEVEL == MPI_THREAD_MULTIPLE
-/* One pass of the host's progress in the helper thread. With a lock for all of MPI that one is taken, as by the host's own progress thread (init_async.c); with
- * a lock per VCI this macro is empty, and the progress takes its locks itself. An error is kept by the request or comes again in the application's own call. */
+/* One pass of the host's progress in the helper thread. With a lock for all of MPI that one is
+ * taken, as by the host's own progress thread (init_async.c); with a lock per VCI this macro is
+ * empty, and the progress takes its locks itself. An error is kept by the request or comes again in
+ * the application's own call. */
 static void host_progress(void)
 {
     MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
@@ -142,15 +257,17 @@ static void host_progress(void)
     MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
 }
 
-/* Schedules of nonblocking collectives, of either kind. The second one is declared in a header of src/mpi/coll that the device does not see. */
+/* Schedules of nonblocking collectives, of either kind. The second one is declared in a header of
+ * src/mpi/coll that the device does not see. */
 int MPII_TSP_scheds_are_pending(void);
 static int host_pending(void)
 {
     return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
 }
 
-/* The helper thread makes a second thread in MPI, whatever the application asked for, so the host's locks must be in force. Same as with MPIR_CVAR_ASYNC_PROGRESS:
- * the application is told that it has MPI_THREAD_MULTIPLE. */
+/* The helper thread makes a second thread in MPI, whatever the application asked for, so the host's
+ * locks must be in force. Same as with MPIR_CVAR_ASYNC_PROGRESS: the application is told that it
+ * has MPI_THREAD_MULTIPLE. */
 static void start_event_driven_mode(void)
 {
     if (!lite_has_helper())
@@ -172,7 +289,8 @@ int MPIDI_LITE_post_init(void)
     return MPI_SUCCESS;
 }
 
-/* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be on their way. */
+/* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be
+ * on their way. */
 int MPIDI_LITE_mpi_finalize_hook(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -196,14 +314,15 @@ int MPIDI_LITE_mpi_finalize_hook(void)
         MPIR_ERR_CHECK(mpi_errno);
     }
 
-  fn_exit:
+fn_exit:
     if (started != STARTED_NOTHING) {
         lite_finalize_close();
         MPIDI_LITE_forget_first_words();
+        MPIDI_LITE_forget_comms();
         started = STARTED_NOTHING;
     }
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }

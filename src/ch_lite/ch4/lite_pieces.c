@@ -1,8 +1,10 @@
-/* Derived datatypes as lists of pieces, for messages that are neither packed nor unpacked. Used by lite_send.c and lite_recv.c. */
+/* Derived datatypes as lists of pieces, for messages that are neither packed nor unpacked. Used by
+ * lite_send.c and lite_recv.c. */
 #include "lite_impl.h"
 
-/* Leaves out empty pieces and joins neighbours, in place. Returns how many are left; *bytes: what they hold. */
-static MPI_Aint compact(struct iovec *pieces, MPI_Aint count, size_t * bytes)
+/* Leaves out empty pieces and joins neighbours, in place. Returns how many are left; *bytes: what
+ * they hold. */
+static MPI_Aint compact(struct iovec *pieces, MPI_Aint count, size_t *bytes)
 {
     MPI_Aint kept = 0;
     size_t sum = 0;
@@ -22,10 +24,12 @@ static MPI_Aint compact(struct iovec *pieces, MPI_Aint count, size_t * bytes)
     return kept;
 }
 
-/* The host's two datatype engines differ: dataloop counts pieces that it joins afterwards and, for nested types, knows no cheap estimate; yaksa counts
- * what it lists. So the exact count is asked for, and the list is believed only if it holds every byte: a type that comes out otherwise is packed. */
-struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype, size_t bytes,
-                                size_t * pieces_count)
+/* The host's two datatype engines differ: dataloop counts pieces that it joins afterwards and, for
+ * nested types, knows no cheap estimate; yaksa counts what it lists. So the exact count is asked
+ * for, and the list is believed only if it holds every byte: a type that comes out otherwise is
+ * packed. */
+struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype,
+                                size_t bytes, size_t *pieces_count)
 {
     struct iovec *pieces = NULL;
     MPI_Aint listed = 0, room = 0;

@@ -1,81 +1,147 @@
-/* What the host's own headers must know about the module: the types that it embeds in its objects, and the exit hook.
- * Included by mpidpre.h, that is by every file of libmpi: a change here recompiles all of it. */
+/* What the host's own headers must know about the module: the types that it embeds in its objects,
+ * and the exit hook. Included by mpidpre.h, that is by every file of libmpi: a change here
+ * recompiles all of it. */
 #ifndef LITE_PRE_H_INCLUDED
 #define LITE_PRE_H_INCLUDED
 
 #include "ch_lite/ch_lite.h"
 
 /* ---- the exit hook ----
- * Asynchronous progress is armed when a thread leaves MPI, and only if something is outstanding then. Every generated binding
- * (src/binding/c) ends in MPIR_FUNC_TERSE_EXIT, and nothing else uses it, so that macro is the place: a load and a branch.
- * Before MPI_Init and after MPI_Finalize lite_hot is all zero, so the hook does nothing.
- * mpiimpl.h includes this file before mpir_func.h, hence the include: its guard then keeps our definition. */
+ * Asynchronous progress is armed when a thread leaves MPI, and only if something is outstanding
+ * then. Every generated binding (src/binding/c) ends in MPIR_FUNC_TERSE_EXIT, and nothing else uses
+ * it, so that macro is the place: a load and a branch. Before MPI_Init and after MPI_Finalize
+ * lite_hot is all zero, so the hook does nothing. mpiimpl.h includes this file before mpir_func.h,
+ * hence the include: its guard then keeps our definition. */
 #include "mpir_func.h"
 
 #undef MPIR_FUNC_TERSE_EXIT
 #ifdef MPIR_FUNC_EXIT_
 /* --enable-g=log: say so, then leave */
-#define MPIR_FUNC_TERSE_EXIT              do { MPIR_FUNC_EXIT_(TERSE); lite_host_leaves(__func__); } while (0)
+#define MPIR_FUNC_TERSE_EXIT        \
+    do {                            \
+        MPIR_FUNC_EXIT_(TERSE);     \
+        lite_host_leaves(__func__); \
+    } while (0)
 #else
-#define MPIR_FUNC_TERSE_EXIT              lite_host_leaves(__func__)
+#define MPIR_FUNC_TERSE_EXIT lite_host_leaves(__func__)
 #endif
-#define lite_host_leaves(function) \
-    do { \
+#define lite_host_leaves(function)                                        \
+    do {                                                                  \
+        if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
+            lite_host_call_ends();                                        \
         if (__builtin_strcmp(function, "internal_Session_finalize") == 0) \
-            lite_host_resumes(); \
-        if (__builtin_strcmp(function, "internal_Send") == 0 || \
-            __builtin_strcmp(function, "internal_Isend") == 0) \
-            lite_host_exit_sending(); \
-        else \
-            lite_host_exit(); \
+            lite_host_resumes();                                          \
+        if (__builtin_strcmp(function, "internal_Send") == 0 ||           \
+            __builtin_strcmp(function, "internal_Isend") == 0)            \
+            lite_host_exit_sending();                                     \
+        else                                                              \
+            lite_host_exit();                                             \
     } while (0)
 
-/* The helper thread may be in the host's progress when the host ends, which takes its locks out of use first of all. MPI_Finalize passes the entry macro before
- * that. The comparison of literals costs no other function anything: the compiler does it. */
+/* The helper thread may be in the host's progress when the host ends, which takes its locks out of
+ * use first of all. MPI_Finalize passes the entry macro before that. The comparison of literals
+ * costs no other function anything: the compiler does it. */
 #undef MPIR_FUNC_TERSE_ENTER
 #ifdef MPIR_FUNC_ENTER_
-#define MPIR_FUNC_TERSE_ENTER             do { MPIR_FUNC_ENTER_(TERSE); lite_host_ends_in(__func__); } while (0)
+#define MPIR_FUNC_TERSE_ENTER       \
+    do {                            \
+        MPIR_FUNC_ENTER_(TERSE);    \
+        lite_host_enters(__func__); \
+    } while (0)
 #else
-#define MPIR_FUNC_TERSE_ENTER             lite_host_ends_in(__func__)
+#define MPIR_FUNC_TERSE_ENTER lite_host_enters(__func__)
 #endif
-#define lite_host_ends_in(function) \
-    do { \
-        if (__builtin_strcmp(function, "internal_Finalize") == 0 || \
+#define lite_host_enters(function)                                        \
+    do {                                                                  \
+        if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
+            lite_host_call_begins(lite_kind_of(function));                \
+        if (__builtin_strcmp(function, "internal_Finalize") == 0 ||       \
             __builtin_strcmp(function, "internal_Session_finalize") == 0) \
-            lite_host_ending(); \
+            lite_host_ending();                                           \
+    } while (0)
+
+/* ---- which calls may block ----
+ * The host calls the module's progress in the same way from all of them. These are the bindings
+ * that poll and are local or nonblocking by the standard, and those that poll in the middle of a
+ * scan (see ch_lite.h); compared as above. Names of later hosts are here as well. A nonblocking
+ * call that is not here polls once at most. */
+#define lite_is(function, name) (__builtin_strcmp(function, "internal_" name) == 0)
+#define lite_may_not_block(function)                                                               \
+    (lite_is(function, "Test") || lite_is(function, "Testall") || lite_is(function, "Testany") ||  \
+     lite_is(function, "Testsome") || lite_is(function, "Request_get_status") ||                   \
+     lite_is(function, "Request_get_status_all") || lite_is(function, "Request_get_status_any") || \
+     lite_is(function, "Request_get_status_some") || lite_is(function, "Iprobe") ||                \
+     lite_is(function, "Improbe") || lite_is(function, "Parrived") ||                              \
+     lite_is(function, "Win_test") || lite_is(function, "Cancel") ||                               \
+     lite_is(function, "Request_free") || lite_is(function, "Bsend") ||                            \
+     lite_is(function, "Bsend_c") || lite_is(function, "Ibsend") ||                                \
+     lite_is(function, "Ibsend_c") || lite_is(function, "Start") || lite_is(function, "Startall"))
+#define lite_kind_of(function)                                                            \
+    (lite_may_not_block(function)                                    ? LITE_MAY_NOT_BLOCK \
+     : lite_is(function, "Waitany") || lite_is(function, "Waitsome") ? LITE_SCANS         \
+                                                                     : LITE_MAY_BLOCK)
+
+/* Every loop of the host that waits lets others have its lock when it has looked at all that it
+ * waits for, and polls again then: in Waitany and Waitsome that is the end of a scan. */
+#undef MPID_THREAD_CS_YIELD
+#define MPID_THREAD_CS_YIELD(name, mutex)   \
+    do {                                    \
+        MPIDU_THREAD_CS_YIELD(name, mutex); \
+        lite_host_scan_ends();              \
     } while (0)
 
 /* ---- where the host lets go of its lock ----
- * With several threads the host opens its one lock between two polls of a wait, and calls this macro before it takes it again (MPIDU_Thread_yield). On Linux it is empty
- * by default, so that the thread that polls has the lock back before those that wait for it are awake. */
+ * With several threads the host opens its one lock between two polls of a wait, and calls this
+ * macro before it takes it again (MPIDU_Thread_yield). On Linux it is empty by default, so that the
+ * thread that polls has the lock back before those that wait for it are awake. */
 #include "mpl.h"
 
 #undef MPL_thread_yield
 #define MPL_thread_yield() lite_host_lets_go()
 
+/* The same where it lets go of it for good, in the calls that may not block: an application that
+ * waits by MPI_Improbe in a loop has the lock back at once, and the thread for which the message is
+ * does not get it for a whole time slice. Nothing is added to other calls: the compiler compares.
+ */
+#undef MPID_THREAD_CS_EXIT
+#define lite_opens_GLOBAL 1
+#define lite_opens_VCI 0
+#define lite_opens_POBJ 0
+#define MPID_THREAD_CS_EXIT(name, mutex)                                        \
+    do {                                                                        \
+        const int lite_yields = lite_opens_##name &&                            \
+                                lite_kind_of(__func__) == LITE_MAY_NOT_BLOCK && \
+                                lite_host_takes_yield();                        \
+        MPIDU_THREAD_CS_EXIT(name, mutex);                                      \
+        if (lite_yields)                                                        \
+            lite_host_lets_go_slow();                                           \
+    } while (0)
+
 /* ---- what we keep in the host's objects ---- */
 
-/* A native send or receive. Valid while the request is pending; `message` only from a matched probe to its receive. */
+/* A native send or receive. Valid while the request is pending; `message` only from a matched probe
+ * to its receive. */
 typedef struct {
-    lite_request *request;      /* to cancel by; NULL once complete */
+    lite_request *request; /* to cancel by; NULL once complete */
     lite_message *message;
-    void *bounce;               /* packed data of a derived datatype, or NULL: the data is at the user's address, */
-    int in_pieces;              /* or, if set, bounce is the list of its pieces there (see lite_pieces.c) */
-    MPI_Datatype datatype;      /* receive with a bounce buffer or list: as what it is unpacked */
-    MPI_Aint count;             /* (we hold a reference to the datatype), */
-    void *buffer;               /* and where to; or a link (MPIDI_LITE_complete_later) */
-    struct MPIDI_LITE_target *target;   /* request-based put or get only */
+    void *
+        bounce; /* packed data of a derived datatype, or NULL: the data is at the user's address, */
+    int in_pieces; /* or, if set, bounce is the list of its pieces there (see lite_pieces.c) */
+    MPI_Datatype datatype; /* receive with a bounce buffer or list: as what it is unpacked */
+    MPI_Aint count;        /* (we hold a reference to the datatype), */
+    void *buffer;          /* and where to; or a link (MPIDI_LITE_complete_later) */
+    struct MPIDI_LITE_target *target; /* request-based put or get only */
 } MPIDI_LITE_request_t;
 
-/* The host's active-message requests carry nothing of ours: one request may have several active messages under way at once
- * (see MPIDI_LITE_am_send_t), so their state cannot be kept in it. */
+/* The host's active-message requests carry nothing of ours: one request may have several active
+ * messages under way at once (see MPIDI_LITE_am_send_t), so their state cannot be kept in it. */
 typedef struct {
     int unused;
 } MPIDI_LITE_am_request_t;
 
 /* A process as we address it. */
 typedef struct {
-    int peer;                   /* rank in MPI_COMM_WORLD */
+    int peer; /* rank in MPI_COMM_WORLD */
 } MPIDI_LITE_addr_t;
 
 typedef struct {
@@ -95,18 +161,18 @@ struct MPIDI_LITE_win;
 /* One target of a window, as this process sees it. */
 typedef struct MPIDI_LITE_target {
     struct MPIDI_LITE_win *win;
-    uint64_t key;               /* of its exposed memory; 0: none, or ourselves: by active messages */
+    uint64_t key; /* of its exposed memory; 0: none, or ourselves: by active messages */
     MPI_Aint bytes;
     int disp_unit;
-    int pending;                /* native operations not complete at the target */
-    int pending_local;          /* those of them that still need the origin's buffer */
+    int pending;       /* native operations not complete at the target */
+    int pending_local; /* those of them that still need the origin's buffer */
 } MPIDI_LITE_target_t;
 
 /* All zero: no native operations. */
 typedef struct MPIDI_LITE_win {
-    MPIDI_LITE_target_t *targets;       /* by rank in the window's communicator */
-    uint64_t key;               /* of our memory */
-    int pending;                /* sums over the targets */
+    MPIDI_LITE_target_t *targets; /* by rank in the window's communicator */
+    uint64_t key;                 /* of our memory */
+    int pending;                  /* sums over the targets */
     int pending_local;
 } MPIDI_LITE_win_t;
 

@@ -1,7 +1,7 @@
 /* Native probe and matched probe. */
 #include "lite_impl.h"
 
-static void set_status(MPI_Status * status, const lite_status * lite)
+static void set_status(MPI_Status *status, const lite_status *lite)
 {
     const MPI_Aint bytes = (MPI_Aint) lite->bytes;
     status->MPI_SOURCE = lite->source;
@@ -9,8 +9,8 @@ static void set_status(MPI_Status * status, const lite_status * lite)
     MPIR_STATUS_SET_COUNT(*status, bytes);
 }
 
-int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm * comm, int context_offset,
-                          MPIDI_av_entry_t * av, int *flag, MPI_Status * status)
+int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offset,
+                          MPIDI_av_entry_t *av, int *flag, MPI_Status *status)
 {
     int mpi_errno = MPI_SUCCESS;
     lite_status lite;
@@ -29,17 +29,17 @@ int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm * comm, int context_off
     }
     *flag = found;
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm * comm, int context_offset,
-                           MPIDI_av_entry_t * av, int *flag, MPIR_Request ** message,
-                           MPI_Status * status)
+int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_offset,
+                           MPIDI_av_entry_t *av, int *flag, MPIR_Request **message,
+                           MPI_Status *status)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *req = NULL;
@@ -71,10 +71,10 @@ int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm * comm, int context_of
     *flag = found;
     *message = req;
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }

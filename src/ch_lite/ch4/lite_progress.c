@@ -1,45 +1,7 @@
-/* Progress and completion: lets the device work, then turns what it finished into completed MPI requests. Here, in ordinary context and
- * under the host's lock, is the only place where that is done: a signal handler or helper thread never touches an MPIR_Request.
- * Also: the device's error codes as MPI errors. */
+/* Progress and completion: lets the device work, then turns what it finished into completed MPI
+ * requests. Here, in ordinary context and under the host's lock, is the only place where that is
+ * done: a signal handler or helper thread never touches an MPIR_Request. */
 #include "lite_impl.h"
-
-int MPIDI_LITE_error(int code, int peer, const char *function, int line)
-{
-    const char *text = lite_last_error();
-
-    switch (code) {
-        case LITE_ERR_TRUNCATE:
-            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
-                                        MPI_ERR_TRUNCATE, "**truncate", NULL);
-        case LITE_ERR_NOMEM:
-            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
-                                        MPI_ERR_NO_MEM, "**nomem", NULL);
-        case LITE_ERR_PEER_LOST:
-            /* Not MPIX_ERR_PROC_FAILED, although that is what it is: this host has no text for that class and would head the message
-             * with "Unknown error class". */
-            if (peer >= 0)
-                return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
-                                            MPI_ERR_OTHER, "**comm_fail", "**comm_fail %d %s", peer,
-                                            text);
-            break;
-        default:
-            break;
-    }
-    return MPIDI_LITE_error_text(MPIR_ERR_RECOVERABLE, text, function, line);
-}
-
-/* The host's catalogue has no message for a text from outside; a format that it does not know is used as it stands. */
-int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int line)
-{
-    return MPIR_Err_create_code(MPI_SUCCESS, fatal, function, line, MPI_ERR_OTHER, "**other",
-                                "ch_lite: %s", text);
-}
-
-int MPIDI_LITE_port_error(const char *text, const char *function, int line)
-{
-    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_PORT, "**other",
-                                "ch_lite: %s", text);
-}
 
 int MPIDI_LITE_drain_completions(void)
 {
@@ -52,10 +14,12 @@ int MPIDI_LITE_drain_completions(void)
         MPIDI_LITE_am_send_t *am = MPIDI_LITE_cookie_am(done.cookie);
 
         if (unlikely(am != NULL)) {
-            /* The host's callback cannot take an error, and the answer to this message will never come: so the call that polls now,
-             * which may be waiting for that answer, has to fail. */
+            /* The host's callback cannot take an error, and the answer to this message will never
+             * come: so the call that polls now, which may be waiting for that answer, has to fail.
+             */
             if (unlikely(done.status.error < 0))
-                mpi_errno = MPIDI_LITE_error(done.status.error, done.status.peer, __func__, __LINE__);
+                mpi_errno =
+                    MPIDI_LITE_error(done.status.error, done.status.peer, __func__, __LINE__);
             MPIDI_LITE_am_send_done(am);
         } else if (unlikely(MPIDI_LITE_cookie_is_rma(done.cookie))) {
             const int rma_errno = MPIDI_LITE_rma_done(done.cookie, &done.status, done.holds_buffer);
@@ -70,7 +34,7 @@ int MPIDI_LITE_drain_completions(void)
                 MPIDI_LITE_settle_partner(req);
             }
             MPIDIU_request_complete(req);
-            if (waiting == 1)   /* nothing of this makes another */
+            if (waiting == 1) /* nothing of this makes another */
                 break;
         }
     }
@@ -78,22 +42,25 @@ int MPIDI_LITE_drain_completions(void)
 }
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-/* Whether the host waits for shared memory between our polls: with other ranks on the node it may any time; alone there, it talks to itself that way, in pieces
- * that each take a turn of its progress. */
+/* Whether the host waits for shared memory between our polls: with other ranks on the node it may
+ * any time; alone there, it talks to itself that way, in pieces that each take a turn of its
+ * progress. */
 static bool told_shared_memory = false;
 
 static void note_shared_memory(void)
 {
     const bool now = MPIR_Process.local_size > 1 ||
-        MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL ||
-        (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL &&
-         MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[0] != NULL);
+                     MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL ||
+                     (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL &&
+                      MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[0] != NULL);
 
     if (unlikely(now != told_shared_memory))
         lite_set_shared_memory(told_shared_memory = now);
 }
 
-/* Whether a request of the host's completed since the last time, or a message is in shared memory in part. A neighbour's flag that a collective spins on is no request: it waits for the end of a sleep. */
+/* Whether a request of the host's completed since the last time, or a message is in shared memory
+ * in part. A neighbour's flag that a collective spins on is no request: it waits for the end of a
+ * sleep. */
 static int shared_memory_news(void)
 {
     static int seen;
@@ -116,11 +83,13 @@ void MPIDI_LITE_forget_shared_memory(void)
     lite_set_host_news(shared_memory_news);
 }
 #else
-#define note_shared_memory() do { } while (0)
+#define note_shared_memory() \
+    do {                     \
+    } while (0)
 #endif
 
-/* Called with the VCI lock held. `blocking` is never set by this host; how to wait is the device's matter, which counts the polls
- * between two exits from MPI. */
+/* Called with the VCI lock held. `blocking` is never set by this host; how to wait is the device's
+ * matter, which counts the polls between two exits from MPI. */
 int MPIDI_LITE_progress(int vci, int blocking)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -132,19 +101,22 @@ int MPIDI_LITE_progress(int vci, int blocking)
     if (MPIR_Process.local_size == MPIR_Process.size)
         return MPI_SUCCESS;
 #endif
-    if (vci == MPIDI_LITE_VCI && !lite_may_skip() && !MPIDI_LITE_complete_now()) {
+    /* The first poll of a call that may not block is never skipped: the others of this process wait
+     * for what it does when it finds nothing. */
+    const bool asks = (lite_call.kinds & 3) == LITE_MAY_NOT_BLOCK && lite_call.idle_polls == 0;
+    if (vci == MPIDI_LITE_VCI && (asks || !lite_may_skip()) && !MPIDI_LITE_complete_now()) {
         note_shared_memory();
         const int waiting = lite_progress();
         if (waiting != 0) {
+            MPIDI_LITE_CHECK(waiting, -1);
             mpi_errno = MPIDI_LITE_drain_completions();
             MPIR_ERR_CHECK(mpi_errno);
         }
-        MPIDI_LITE_CHECK(waiting, -1);
     }
 
-  fn_exit:
+fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }

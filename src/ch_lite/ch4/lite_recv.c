@@ -1,10 +1,12 @@
-/* Native receives: posting, matched receives, cancelling, and what follows when the data is there. */
+/* Native receives: posting, matched receives, cancelling, and what follows when the data is there.
+ */
 #include "lite_impl.h"
 
-/* Where the device is to put the data, and how much of it: the user's memory, contiguous or in pieces, else a bounce buffer. Fills the
- * request's fields. What the data needs is allocated now, at posting time, as a handler may complete the receive. */
-static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Datatype datatype,
-                          void **data, size_t * bytes, size_t * pieces_count)
+/* Where the device is to put the data, and how much of it: the user's memory, contiguous or in
+ * pieces, else a bounce buffer. Fills the request's fields. What the data needs is allocated now,
+ * at posting time, as a handler may complete the receive. */
+static int prepare_buffer(MPIR_Request *rreq, void *buf, MPI_Aint count, MPI_Datatype datatype,
+                          void **data, size_t *bytes, size_t *pieces_count)
 {
     int mpi_errno = MPI_SUCCESS;
     int dt_contig;
@@ -33,13 +35,13 @@ static int prepare_buffer(MPIR_Request * rreq, void *buf, MPI_Aint count, MPI_Da
         *data = bounce;
     }
 
-  fn_exit:
+fn_exit:
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-static void release_buffer(MPIR_Request * rreq)
+static void release_buffer(MPIR_Request *rreq)
 {
     if (MPIDI_LITE_REQUEST(rreq).bounce != NULL) {
         MPL_free(MPIDI_LITE_REQUEST(rreq).bounce);
@@ -50,7 +52,7 @@ static void release_buffer(MPIR_Request * rreq)
     MPIDI_LITE_REQUEST(rreq).request = NULL;
 }
 
-void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
+void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)
 {
     const MPI_Aint bytes = (MPI_Aint) status->bytes;
 
@@ -72,10 +74,9 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
     if (!MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
         (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
         MPI_Aint unpacked = 0;
-        int mpi_errno = MPIR_Typerep_unpack(MPIDI_LITE_REQUEST(rreq).bounce, bytes,
-                                            MPIDI_LITE_REQUEST(rreq).buffer,
-                                            MPIDI_LITE_REQUEST(rreq).count,
-                                            MPIDI_LITE_REQUEST(rreq).datatype, 0, &unpacked);
+        int mpi_errno = MPIR_Typerep_unpack(
+            MPIDI_LITE_REQUEST(rreq).bounce, bytes, MPIDI_LITE_REQUEST(rreq).buffer,
+            MPIDI_LITE_REQUEST(rreq).count, MPIDI_LITE_REQUEST(rreq).datatype, 0, &unpacked);
         if (rreq->status.MPI_ERROR == MPI_SUCCESS) {
             if (unlikely(mpi_errno != MPI_SUCCESS))
                 rreq->status.MPI_ERROR = mpi_errno;
@@ -84,8 +85,8 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
                 MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
         }
     }
-    /* In pieces the data is where it belongs already; and so are the bytes of a basic element that a short message cuts, which unpacking leaves out. The
-     * error is the same. */
+    /* In pieces the data is where it belongs already; and so are the bytes of a basic element that
+     * a short message cuts, which unpacking leaves out. The error is the same. */
     if (MPIDI_LITE_REQUEST(rreq).in_pieces && rreq->status.MPI_ERROR == MPI_SUCCESS) {
         MPI_Aint size;
         MPIR_Datatype_get_size_macro(MPIDI_LITE_REQUEST(rreq).datatype, size);
@@ -100,8 +101,8 @@ void MPIDI_LITE_recv_done(MPIR_Request * rreq, const lite_status * status)
 }
 
 int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                         MPIR_Request ** request, MPIR_Request * partner)
+                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                         MPIR_Request **request, MPIR_Request *partner)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *rreq = *request;
@@ -135,7 +136,8 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     else
         code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
     if (unlikely(code < 0)) {
-        /* MPI_Irecv of this host takes the handle of the request before it looks at the error, so there has to be one: the error is reported where the user waits. */
+        /* MPI_Irecv of this host takes the handle of the request before it looks at the error, so
+         * there has to be one: the error is reported where the user waits. */
         status.error = code;
         status.source = envelope.source == LITE_ANY_SOURCE ? MPI_PROC_NULL : envelope.source;
         status.tag = tag;
@@ -143,15 +145,16 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         status.bytes = 0;
     }
 
-    /* Keeps the context id from being given to another communicator whose messages would match this receive, and says whose error handler an
-     * error belongs to that is found when the user waits. */
+    /* Keeps the context id from being given to another communicator whose messages would match this
+     * receive, and says whose error handler an error belongs to that is found when the user waits.
+     */
     if ((code == LITE_PENDING || status.error < 0 || MPIDI_LITE_REQUEST(rreq).bounce != NULL) &&
         rreq->comm == NULL) {
         rreq->comm = comm;
         MPIR_Comm_add_ref(comm);
     }
     if (code == LITE_PENDING) {
-        MPIR_Request_add_ref(rreq);     /* ours, until it completes */
+        MPIR_Request_add_ref(rreq); /* ours, until it completes */
         MPIDI_LITE_REQUEST(rreq).request = lite;
     } else {
         MPIDI_LITE_recv_done(rreq, &status);
@@ -162,11 +165,11 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     }
     *request = rreq;
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     if (have_buffer)
         release_buffer(rreq);
     if (rreq != NULL && *request == NULL)
@@ -174,8 +177,9 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     goto fn_exit;
 }
 
-/* `message` came from improbe with two references, the user's and ours, and becomes the receive's request. */
-int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request * message)
+/* `message` came from improbe with two references, the user's and ours, and becomes the receive's
+ * request. */
+int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request *message)
 {
     int mpi_errno = MPI_SUCCESS;
     void *data;
@@ -194,14 +198,15 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
         code = lite_imrecvv(MPIDI_LITE_REQUEST(message).message, data, pieces_count, bytes, message,
                             &status, &lite);
     else
-        code = lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status,
-                           &lite);
+        code =
+            lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status, &lite);
     MPIDI_LITE_REQUEST(message).message = NULL;
     if (code == LITE_PENDING) {
         MPIDI_LITE_REQUEST(message).request = lite;
     } else {
         if (unlikely(code < 0)) {
-            /* The message is gone. The request is already the user's, so the error is reported where he waits for it. */
+            /* The message is gone. The request is already the user's, so the error is reported
+             * where he waits for it. */
             status.error = code;
             status.source = message->status.MPI_SOURCE;
             status.tag = message->status.MPI_TAG;
@@ -212,23 +217,26 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
         MPIDIU_request_complete(message);
     }
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
 /* ---- any-source receives beside shared memory ----
  *
- * The host posts such a receive twice, first in shared memory, then here, each request the other's partner; the user has the one in shared memory. Who takes it is
- * decided by the device, in its gate: a match here, in the handler as well, is final, and shared memory asks by lite_cancel_recv before it takes a message. So the
- * handler needs nothing of the host's: until the completion is drained, the partner may stand in the host's queue, where it can match nothing.
- * The host's marks, all under its lock: a partner with the cancel bit is out of the host's queue (MPIDI_anysrc_try_cancel_partner). */
+ * The host posts such a receive twice, first in shared memory, then here, each request the other's
+ * partner; the user has the one in shared memory. Who takes it is decided by the device, in its
+ * gate: a match here, in the handler as well, is final, and shared memory asks by lite_cancel_recv
+ * before it takes a message. So the handler needs nothing of the host's: until the completion is
+ * drained, the partner may stand in the host's queue, where it can match nothing. The host's marks,
+ * all under its lock: a partner with the cancel bit is out of the host's queue
+ * (MPIDI_anysrc_try_cancel_partner). */
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-void MPIDI_LITE_settle_partner(MPIR_Request * rreq)
+void MPIDI_LITE_settle_partner(MPIR_Request *rreq)
 {
     int is_cancelled;
 
@@ -236,7 +244,8 @@ void MPIDI_LITE_settle_partner(MPIR_Request * rreq)
         return;
     MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
     MPIR_Assert(is_cancelled);
-    /* The user's reference to ours goes with the partner, unless MPI_Cancel, which came after the match, has dropped it. */
+    /* The user's reference to ours goes with the partner, unless MPI_Cancel, which came after the
+     * match, has dropped it. */
     if (MPIR_Object_get_ref(rreq) == 1)
         MPIR_Request_add_ref(rreq);
     MPIDI_anysrc_free_partner(rreq);
@@ -244,9 +253,9 @@ void MPIDI_LITE_settle_partner(MPIR_Request * rreq)
 #endif
 
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-static MPIR_Request *complete_later = NULL;     /* chained by their field `buffer` */
+static MPIR_Request *complete_later = NULL; /* chained by their field `buffer` */
 
-void MPIDI_LITE_complete_later(MPIR_Request * rreq)
+void MPIDI_LITE_complete_later(MPIR_Request *rreq)
 {
     MPIR_Request_add_ref(rreq); /* ours, until it completes */
     MPIDI_LITE_REQUEST(rreq).buffer = complete_later;
@@ -268,12 +277,14 @@ bool MPIDI_LITE_complete_now(void)
 }
 #endif
 
-/* The caller holds the VCI lock: MPI_Cancel (MPIDI_cancel_recv_safe), or shared memory with a message for our partner. */
-int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq)
+/* The caller holds the VCI lock: MPI_Cancel (MPIDI_cancel_recv_safe), or shared memory with a
+ * message for our partner. */
+int MPIDI_LITE_mpi_cancel_recv(MPIR_Request *rreq)
 {
     MPIR_FUNC_ENTER;
 
-    /* Cancelling one that has been matched does nothing: it completes as usual, maybe it already waits to be drained. */
+    /* Cancelling one that has been matched does nothing: it completes as usual, maybe it already
+     * waits to be drained. */
     if (!MPIR_Request_is_complete(rreq)) {
         if (MPIDI_LITE_REQUEST(rreq).request != NULL &&
             lite_cancel_recv(MPIDI_LITE_REQUEST(rreq).request) == 1) {
@@ -284,7 +295,8 @@ int MPIDI_LITE_mpi_cancel_recv(MPIR_Request * rreq)
         }
 #ifndef MPIDI_CH4_DIRECT_NETMOD
         else if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) != NULL) {
-            /* Takes the partner out of the host's queue, so that MPI_Cancel does not complete it as cancelled: it waits for our completion. */
+            /* Takes the partner out of the host's queue, so that MPI_Cancel does not complete it as
+             * cancelled: it waits for our completion. */
             int is_cancelled;
             MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
         }

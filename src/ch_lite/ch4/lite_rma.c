@@ -1,19 +1,26 @@
-/* One-sided communication: contiguous put and get go straight to the target's memory by lite_put and lite_get, executed there by its handler or
- * helper thread, whatever the target computes. All else (derived datatypes with holes, accumulate and atomics, dynamic and shared windows, all of the
- * synchronization) is ch4's own code over active messages.
+/* One-sided communication: contiguous put and get go straight to the target's memory by lite_put
+ * and lite_get, executed there by its handler or helper thread, whatever the target computes. All
+ * else (derived datatypes with holes, accumulate and atomics, dynamic and shared windows, all of
+ * the synchronization) is ch4's own code over active messages.
  *
- * Why the two may be mixed. A native operation is executed as soon as it is issued, so it must not be issued before its epoch is open at the target;
- * and it must be over at the target before the target can learn of the epoch's end.
- *  - Open: ch4 never defers. MPI_Win_lock and MPI_Win_lock_all return when the locks are granted, MPI_Win_start when all posts are here,
- *    MPI_Win_fence after a barrier. (With MPI_MODE_NOCHECK the application vouches for that.) Operations outside of epochs are refused by
- *    MPIDIG_RMA_OP_CHECK_SYNC, as in ch4's own.
- *  - Over: each call that ends an epoch, or flushes, calls one of the completion hooks below before it sends anything (unlock, complete) or enters the
- *    barrier (fence). The hooks wait for remote completion: a put is complete when the data is in the target's memory.
- *  - Between: MPI orders operations of one epoch only where accumulates are concerned, and those are all active messages, in order per target.
- *    Put and get to a location that another operation of the epoch accesses are the application's error.
- * Local completion is that of lite_request_holds_buffer: a put that left whole with the call needs no wait; for all others it is the remote one.
+ * Why the two may be mixed. A native operation is executed as soon as it is issued, so it must not
+ * be issued before its epoch is open at the target; and it must be over at the target before the
+ * target can learn of the epoch's end.
+ *  - Open: ch4 never defers. MPI_Win_lock and MPI_Win_lock_all return when the locks are granted,
+ *    MPI_Win_start when all posts are here, MPI_Win_fence after a barrier. (With MPI_MODE_NOCHECK
+ *    the application vouches for that.) Operations outside of epochs are refused
+ *    by MPIDIG_RMA_OP_CHECK_SYNC, as in ch4's own.
+ *  - Over: each call that ends an epoch, or flushes, calls one of the completion hooks below before
+ *    it sends anything (unlock, complete) or enters the barrier (fence). The hooks wait for remote
+ *    completion: a put is complete when the data is in the target's memory.
+ *  - Between: MPI orders operations of one epoch only where accumulates are concerned, and those
+ *    are all active messages, in order per target. Put and get to a location that another operation
+ *    of the epoch accesses are the application's error.
+ * Local completion is that of lite_request_holds_buffer: a put that left whole with the call needs
+ * no wait; for all others it is the remote one.
  *
- * Every window's memory is exposed as long as the window lives, not epoch by epoch: with passive target anybody may come at any time. */
+ * Every window's memory is exposed as long as the window lives, not epoch by epoch: with passive
+ * target anybody may come at any time. */
 #include "lite_impl.h"
 
 struct share {
@@ -22,8 +29,9 @@ struct share {
     int disp_unit;
 };
 
-/* Whether an operation may come to us at all: the host serves ranks of this node by shared memory. The same on all ranks. */
-static bool has_remote_rank(MPIR_Comm * comm)
+/* Whether an operation may come to us at all: the host serves ranks of this node by shared memory.
+ * The same on all ranks. */
+static bool has_remote_rank(MPIR_Comm *comm)
 {
 #ifdef MPIDI_CH4_DIRECT_NETMOD
     return comm->local_size > 1;
@@ -36,7 +44,7 @@ static bool has_remote_rank(MPIR_Comm * comm)
 }
 
 /* Collective. A rank whose memory cannot be exposed is reached by active messages. */
-static int expose(MPIR_Win * win)
+static int expose(MPIR_Win *win)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
@@ -44,6 +52,7 @@ static int expose(MPIR_Win * win)
     MPIR_Comm *comm = win->comm_ptr;
     const int size = comm->local_size;
     struct share *shares = NULL;
+    int *peers = NULL;
 
     memset(lite, 0, sizeof(*lite));
     if (!has_remote_rank(comm))
@@ -52,11 +61,14 @@ static int expose(MPIR_Win * win)
     shares = MPL_malloc((size_t) size * sizeof(*shares), MPL_MEM_OTHER);
     lite->targets = MPL_calloc((size_t) size, sizeof(*lite->targets), MPL_MEM_RMA);
     /* the others are in the allgather already */
-    MPIR_Assertp(shares != NULL && lite->targets != NULL);
+    peers = MPL_malloc((size_t) size * sizeof(*peers), MPL_MEM_OTHER);
+    MPIR_Assertp(shares != NULL && lite->targets != NULL && peers != NULL);
+    for (int i = 0; i < size; i++)
+        peers[i] = MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i));
 
     if (win->size > 0) {
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-        if (lite_expose(win->base, (size_t) win->size, &lite->key) < 0)
+        if (lite_expose_to(win->base, (size_t) win->size, peers, (size_t) size, &lite->key) < 0)
             lite->key = 0;
         MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     }
@@ -64,8 +76,8 @@ static int expose(MPIR_Win * win)
     shares[comm->rank].key = lite->key;
     shares[comm->rank].bytes = win->size;
     shares[comm->rank].disp_unit = win->disp_unit;
-    mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, shares, (MPI_Aint) sizeof(*shares),
-                               MPI_BYTE, comm, &errflag);
+    mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, shares,
+                               (MPI_Aint) sizeof(*shares), MPI_BYTE, comm, &errflag);
     MPIR_ERR_CHECK(mpi_errno);
 
     for (int i = 0; i < size; i++) {
@@ -75,27 +87,29 @@ static int expose(MPIR_Win * win)
         lite->targets[i].disp_unit = shares[i].disp_unit;
     }
 
-  fn_exit:
+fn_exit:
+    MPL_free(peers);
     MPL_free(shares);
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_win_expose_hook(MPIR_Win * win)
+int MPIDI_LITE_win_expose_hook(MPIR_Win *win)
 {
     return expose(win);
 }
 
 /* Dynamic and shared windows: all by active messages. */
-int MPIDI_LITE_win_hook(MPIR_Win * win)
+int MPIDI_LITE_win_hook(MPIR_Win *win)
 {
     memset(&MPIDI_LITE_WIN(win), 0, sizeof(MPIDI_LITE_win_t));
     return MPI_SUCCESS;
 }
 
-/* After the barrier of MPIDI_LITE_mpi_win_free, before which everybody's operations are complete: nobody accesses the memory any more. */
-int MPIDI_LITE_win_free_hook(MPIR_Win * win)
+/* After the barrier of MPIDI_LITE_mpi_win_free, before which everybody's operations are complete:
+ * nobody accesses the memory any more. */
+int MPIDI_LITE_win_free_hook(MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
 
@@ -121,49 +135,49 @@ static int wait_for(const int *count)
 
     MPIDIU_PROGRESS_WHILE(*(const volatile int *) count > 0, MPIDI_LITE_VCI);
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win * win)
+int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win)
 {
     return wait_for(&MPIDI_LITE_WIN(win).pending);
 }
 
-int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win * win)
+int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win)
 {
     return wait_for(&MPIDI_LITE_WIN(win).pending_local);
 }
 
-int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win * win)
+int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
     return lite->targets ? wait_for(&lite->targets[rank].pending) : MPI_SUCCESS;
 }
 
-int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win * win)
+int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
     return lite->targets ? wait_for(&lite->targets[rank].pending_local) : MPI_SUCCESS;
 }
 
-int MPIDI_LITE_mpi_win_free(MPIR_Win ** win_ptr)
+int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
 {
     int mpi_errno = wait_for(&MPIDI_LITE_WIN(*win_ptr).pending);
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDIG_mpi_win_free(win_ptr);
 
-  fn_exit:
+fn_exit:
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buffer)
+int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *req = MPIDI_LITE_cookie_rma_request(cookie);
@@ -183,14 +197,15 @@ int MPIDI_LITE_rma_done(void *cookie, const lite_status * status, int holds_buff
         MPIDIU_request_complete(req);
         return MPI_SUCCESS;
     }
-    /* There is no request to carry it: the call that polls, which may be the one that waits for this, has to fail. */
+    /* There is no request to carry it: the call that polls, which may be the one that waits for
+     * this, has to fail. */
     return mpi_errno;
 }
 
 /* ---- put and get ---- */
 
 struct access {
-    bool native;                /* else by active messages */
+    bool native; /* else by active messages */
     bool put;
     char *origin;
     uint64_t offset;
@@ -202,7 +217,7 @@ struct access {
 /* Whether this one goes straight to the memory, and how. */
 static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                    int target_rank, MPI_Aint target_disp, int target_count,
-                   MPI_Datatype target_datatype, MPIR_Win * win, const MPIDI_av_entry_t * av,
+                   MPI_Datatype target_datatype, MPIR_Win *win, const MPIDI_av_entry_t *av,
                    struct access *access)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -215,11 +230,9 @@ static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origi
     if (targets == NULL || targets[target_rank].key == 0)
         goto fn_exit;
 
-    MPIDI_Datatype_check_origin_target_contig_size_lb(origin_datatype, target_datatype,
-                                                      origin_count, target_count,
-                                                      origin_contig, target_contig,
-                                                      origin_bytes, target_bytes,
-                                                      origin_true_lb, target_true_lb);
+    MPIDI_Datatype_check_origin_target_contig_size_lb(
+        origin_datatype, target_datatype, origin_count, target_count, origin_contig, target_contig,
+        origin_bytes, target_bytes, origin_true_lb, target_true_lb);
     if (!origin_contig || !target_contig || origin_bytes == 0 || origin_bytes != target_bytes)
         goto fn_exit;
 
@@ -228,9 +241,9 @@ static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origi
     /* Here and not at the target, which would have to break with us. */
     const MPIDI_LITE_target_t *target = &targets[target_rank];
     const MPI_Aint offset = target_disp * target->disp_unit + target_true_lb;
-    MPIR_ERR_CHKANDJUMP(offset < 0 || offset > target->bytes ||
-                        (MPI_Aint) target_bytes > target->bytes - offset, mpi_errno,
-                        MPI_ERR_RMA_RANGE, "**rmarange");
+    MPIR_ERR_CHKANDJUMP(
+        offset < 0 || offset > target->bytes || (MPI_Aint) target_bytes > target->bytes - offset,
+        mpi_errno, MPI_ERR_RMA_RANGE, "**rmarange");
 
     access->native = true;
     access->origin = MPIR_get_contig_ptr(origin_addr, origin_true_lb);
@@ -239,14 +252,14 @@ static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origi
     access->target = &targets[target_rank];
     access->peer = MPIDI_LITE_peer(av);
 
-  fn_exit:
+fn_exit:
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
 /* With `request`: of a request-based operation, pending or complete on success. */
-static int issue(const struct access *a, MPIR_Win * win, MPIR_Request ** request)
+static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *req = NULL;
@@ -276,7 +289,7 @@ static int issue(const struct access *a, MPIR_Win * win, MPIR_Request ** request
         }
         goto fn_fail;
     }
-    MPIR_Assert(code == LITE_PENDING);  /* to oneself goes another way */
+    MPIR_Assert(code == LITE_PENDING); /* to oneself goes another way */
 
     a->target->pending++;
     a->target->win->pending++;
@@ -287,21 +300,21 @@ static int issue(const struct access *a, MPIR_Win * win, MPIR_Request ** request
     if (request != NULL)
         *request = req;
 
-  fn_exit:
+fn_exit:
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
 /* Puts or gets natively if this one can be; `*native` tells. `request` as with issue(). */
 static int try_native(bool put, const void *origin_addr, int origin_count,
                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-                      int target_count, MPI_Datatype target_datatype, MPIR_Win * win,
-                      const MPIDI_av_entry_t * av, MPIR_Request ** request, bool * native)
+                      int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+                      const MPIDI_av_entry_t *av, MPIR_Request **request, bool *native)
 {
     int mpi_errno = MPI_SUCCESS;
-    struct access access = {.put = put };
+    struct access access = {.put = put};
 
     mpi_errno = prepare(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
                         target_count, target_datatype, win, av, &access);
@@ -313,73 +326,74 @@ static int try_native(bool put, const void *origin_addr, int origin_count,
 
 int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                        int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
                        MPIDI_winattr_t winattr)
 {
     bool native;
     int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win, addr, NULL, &native);
+    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank,
+                           target_disp, target_count, target_datatype, win, addr, NULL, &native);
     if (mpi_errno == MPI_SUCCESS && !native)
-        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                                   target_count, target_datatype, win);
+        mpi_errno = MPIDIG_mpi_put(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
 int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                        int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
+                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
                        MPIDI_winattr_t winattr)
 {
     bool native;
     int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win, addr, NULL, &native);
+    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank,
+                           target_disp, target_count, target_datatype, win, addr, NULL, &native);
     if (mpi_errno == MPI_SUCCESS && !native)
-        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                                   target_count, target_datatype, win);
+        mpi_errno = MPIDIG_mpi_get(origin_addr, origin_count, origin_datatype, target_rank,
+                                   target_disp, target_count, target_datatype, win);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
-/* A request of ours completes when the put is complete at the target, later than MPI demands (local completion). */
+/* A request of ours completes when the put is complete at the target, later than MPI demands (local
+ * completion). */
 int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                         int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
-                        MPIDI_winattr_t winattr, MPIR_Request ** request)
+                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+                        MPIDI_winattr_t winattr, MPIR_Request **request)
 {
     bool native;
     int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win, addr, request, &native);
+    mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank,
+                           target_disp, target_count, target_datatype, win, addr, request, &native);
     if (mpi_errno == MPI_SUCCESS && !native)
-        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                                   target_count, target_datatype, win, request);
+        mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
 int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
                         int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win * win, MPIDI_av_entry_t * addr,
-                        MPIDI_winattr_t winattr, MPIR_Request ** request)
+                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+                        MPIDI_winattr_t winattr, MPIR_Request **request)
 {
     bool native;
     int mpi_errno;
 
     MPIR_FUNC_ENTER;
-    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                           target_count, target_datatype, win, addr, request, &native);
+    mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank,
+                           target_disp, target_count, target_datatype, win, addr, request, &native);
     if (mpi_errno == MPI_SUCCESS && !native)
-        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
-                                   target_count, target_datatype, win, request);
+        mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
+                                    target_disp, target_count, target_datatype, win, request);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }

@@ -1,26 +1,24 @@
 /* Native sends: MPI buffers, datatypes and error flags on one side, lite_isend on the other. */
 #include "lite_impl.h"
 
-static inline lite_envelope envelope_of(const MPIR_Comm * comm, int context_offset, int tag)
+static inline lite_envelope envelope_of(const MPIR_Comm *comm, int context_offset, int tag)
 {
-    return (lite_envelope) {
-        .context = (uint32_t) (comm->context_id + context_offset),
-        .source = comm->rank,
-        .tag = tag
-    };
+    return (lite_envelope){.context = (uint32_t) (comm->context_id + context_offset),
+                           .source = comm->rank,
+                           .tag = tag};
 }
 
 /* send_to(), of anything. */
 static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                    MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
-                    MPIR_Request ** request, unsigned flags) __attribute__((noinline));
+                    MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
+                    MPIR_Request **request, unsigned flags) __attribute__((noinline));
 static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                    MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
-                    MPIR_Request ** request, unsigned flags)
+                    MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
+                    MPIR_Request **request, unsigned flags)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
-    void *packed = NULL;        /* or the list of pieces */
+    void *packed = NULL; /* or the list of pieces */
     struct iovec *pieces = NULL;
     size_t pieces_count = 0;
     lite_request *lite = NULL;
@@ -47,7 +45,8 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
         data = packed;
     }
 
-    /* The device takes the cookie with the call, so the request must exist before we know whether the send will be pending. */
+    /* The device takes the cookie with the call, so the request must exist before we know whether
+     * the send will be pending. */
     if (sreq == NULL) {
         sreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__SEND, MPIDI_LITE_VCI, 1);
         MPIR_ERR_CHKANDSTMT(sreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
@@ -60,7 +59,7 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
     MPIDI_LITE_CHECK(code, peer);
 
     if (code == LITE_PENDING) {
-        MPIR_Request_add_ref(sreq);     /* ours, until it completes */
+        MPIR_Request_add_ref(sreq); /* ours, until it completes */
         MPIDI_LITE_REQUEST(sreq).request = lite;
         MPIDI_LITE_REQUEST(sreq).bounce = packed;
         /* an error that shows up later belongs to this communicator's error handler */
@@ -74,20 +73,20 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
     }
     *request = sreq;
 
-  fn_exit:
+fn_exit:
     return mpi_errno;
-  fn_fail:
+fn_fail:
     MPL_free(packed);
     if (sreq != NULL && *request == NULL)
         MPIDI_CH4_REQUEST_FREE(sreq);
     goto fn_exit;
 }
 
-/* Sends to the process of `av`. On success *request is a pending or a completed request; a given *request is used, as the host's
- * work queues want it. VCI lock held. */
+/* Sends to the process of `av`. On success *request is a pending or a completed request; a given
+ * *request is used, as the host's work queues want it. VCI lock held. */
 static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                          MPIR_Comm * comm, int context_offset, const MPIDI_av_entry_t * av,
-                          MPIR_Request ** request, unsigned flags)
+                          MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
+                          MPIR_Request **request, unsigned flags)
 {
     int contig;
     size_t bytes;
@@ -99,7 +98,8 @@ static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype
     if (likely(*request == NULL && contig && flags == 0)) {
         const lite_envelope envelope = envelope_of(comm, context_offset, tag);
         const int peer = MPIDI_LITE_peer(av);
-        const int code = lite_isend(MPIR_get_contig_ptr(buf, true_lb), bytes, peer, &envelope, 0, NULL, NULL);
+        const int code =
+            lite_isend(MPIR_get_contig_ptr(buf, true_lb), bytes, peer, &envelope, 0, NULL, NULL);
         if (likely(code == LITE_OK)) {
             *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
             return MPI_SUCCESS;
@@ -110,7 +110,7 @@ static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype
     return send_any(buf, count, datatype, tag, comm, context_offset, av, request, flags);
 }
 
-void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
+void MPIDI_LITE_send_done(MPIR_Request *sreq, const lite_status *status)
 {
     MPL_free(MPIDI_LITE_REQUEST(sreq).bounce);
     MPIDI_LITE_REQUEST(sreq).bounce = NULL;
@@ -120,8 +120,8 @@ void MPIDI_LITE_send_done(MPIR_Request * sreq, const lite_status * status)
 }
 
 int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                         MPIR_Request ** request)
+                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                         MPIR_Request **request)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
@@ -135,37 +135,34 @@ int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype,
 }
 
 int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                          MPIR_Request ** request)
+                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                          MPIR_Request **request)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, LITE_SEND_SYNC);
+    mpi_errno =
+        send_to(buf, count, datatype, tag, comm, context_offset, av, request, LITE_SEND_SYNC);
     MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
 
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
-/* A collective tells its failure to the other side in two bits of the tag. They are outside of matching (see init_local), and the
- * receiver finds them in status.MPI_TAG. */
+/* A collective tells its failure to the other side in two bits of the tag. They are outside of
+ * matching (see init_local), and the receiver finds them in status.MPI_TAG. */
 int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm * comm, int context_offset, MPIDI_av_entry_t * av,
-                          MPIR_Request ** request, MPIR_Errflag_t * errflag)
+                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
+                          MPIR_Request **request, MPIR_Errflag_t *errflag)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
 
     switch (*errflag) {
-        case MPIR_ERR_NONE:
-            break;
-        case MPIR_ERR_PROC_FAILED:
-            MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
-            break;
-        default:
-            MPIR_TAG_SET_ERROR_BIT(tag);
+    case MPIR_ERR_NONE: break;
+    case MPIR_ERR_PROC_FAILED: MPIR_TAG_SET_PROC_FAILURE_BIT(tag); break;
+    default: MPIR_TAG_SET_ERROR_BIT(tag);
     }
 
     MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
@@ -176,9 +173,9 @@ int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype
     return mpi_errno;
 }
 
-/* MPI allows a send to be uncancellable (4.0, 3.8.4: "either the cancellation succeeds or the send succeeds"), and cancelling one
- * that is on its way would need the receiver's consent. */
-int MPIDI_LITE_mpi_cancel_send(MPIR_Request * sreq)
+/* MPI allows a send to be uncancellable (4.0, 3.8.4: "either the cancellation succeeds or the send
+ * succeeds"), and cancelling one that is on its way would need the receiver's consent. */
+int MPIDI_LITE_mpi_cancel_send(MPIR_Request *sreq)
 {
     return MPI_SUCCESS;
 }

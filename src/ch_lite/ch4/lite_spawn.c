@@ -1,13 +1,17 @@
-/* Dynamic processes: the names that the host passes around for processes and ports, and the first words between two jobs.
+/* Dynamic processes: the names that the host passes around for processes and ports, and the first
+ * words between two jobs.
  *
- * The host (ch4_spawn.c) does accept and connect between the two roots: the caller learns the owner's name from the port, sends a request by MPIDI_NM_dynamic_send and waits for the answer in
- * MPIDI_NM_dynamic_recv; the owner receives the request by MPIDI_NM_dynamic_recv and answers by MPIDI_NM_dynamic_send. Both see one "tag", the number of the port at its owner. Over the
- * intercommunicator of the two roots it then exchanges the names of all other processes. Requests and answers are active messages of ours, as they have to be kept until somebody accepts. */
+ * The host (ch4_spawn.c) does accept and connect between the two roots: the caller learns the
+ * owner's name from the port, sends a request by MPIDI_NM_dynamic_send and waits for the answer in
+ * MPIDI_NM_dynamic_recv; the owner receives the request by MPIDI_NM_dynamic_recv and answers by
+ * MPIDI_NM_dynamic_send. Both see one "tag", the number of the port at its owner. Over the
+ * intercommunicator of the two roots it then exchanges the names of all other processes. Requests
+ * and answers are active messages of ours, as they have to be kept until somebody accepts. */
 #include "lite_impl.h"
 
 /* ---- names of processes ---- */
 
-int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **local_upids)
+int MPIDI_LITE_get_local_upids(MPIR_Comm *comm, int **local_upid_size, char **local_upids)
 {
     int mpi_errno = MPI_SUCCESS;
     const int size = comm->local_size;
@@ -25,17 +29,17 @@ int MPIDI_LITE_get_local_upids(MPIR_Comm * comm, int **local_upid_size, char **l
     *local_upid_size = lengths;
     *local_upids = names;
 
-  fn_exit:
+fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     MPL_free(lengths);
     MPL_free(names);
     goto fn_exit;
 }
 
 /* Where a peer stands in the host's tables; false: in none. */
-static bool find_gpid(int peer, uint64_t * gpid)
+static bool find_gpid(int peer, uint64_t *gpid)
 {
     for (int avtid = 0; avtid < MPIDIU_get_n_avts(); avtid++) {
         const MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
@@ -49,17 +53,19 @@ static bool find_gpid(int peer, uint64_t * gpid)
     return false;
 }
 
-/* What a thread is in the middle of: the host makes these calls one after the other in one thread, and does not tell in the second what it was that it began with the first. */
+/* What a thread is in the middle of: the host makes these calls one after the other in one thread,
+ * and does not tell in the second what it was that it began with the first. */
 static MPL_TLS struct {
     enum { IDLE, CALLING, CALLED, ANSWERING } state;
     int peer;
-    uint64_t call;              /* names the request at its sender */
+    uint64_t call; /* names the request at its sender */
     char proof[LITE_PROOF_BYTES];
 } conversation;
 
-/* The host holds its mutex for dynamic processes, and must not wait for the VCI lock inside: none is needed. */
+/* The host holds its mutex for dynamic processes, and must not wait for the VCI lock inside: none
+ * is needed. */
 int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
-                              uint64_t * remote_gpids)
+                              uint64_t *remote_gpids)
 {
     int mpi_errno = MPI_SUCCESS;
     int *peers = MPL_malloc((size_t) size * sizeof(int), MPL_MEM_ADDRESS);
@@ -67,7 +73,8 @@ int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upid
     const char *name = remote_upids;
 
     MPIR_FUNC_ENTER;
-    /* The host does not look at our result everywhere (ch4_comm.c): what it finds then must be harmless, and is refused as a process that occurs twice. */
+    /* The host does not look at our result everywhere (ch4_comm.c): what it finds then must be
+     * harmless, and is refused as a process that occurs twice. */
     for (int i = 0; i < size; i++)
         remote_gpids[i] = MPIDIU_GPID_CREATE(0, MPIR_Process.rank);
     MPIR_ERR_CHKANDJUMP(peers == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
@@ -104,30 +111,39 @@ int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upid
         }
     }
 
-  fn_exit:
+fn_exit:
     MPL_free(peers);
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
-/* Called when a communicator has let go of its processes: those that are in no communicator any more are parted from. */
+static void mark_callers(char *in_use, int peers);
+
+/* Called when a communicator has let go of its processes: those that are in no communicator any
+ * more, and do not wait at a port of ours, are parted from. */
 void MPIDI_LITE_part_from_strangers(void)
 {
     const int peers = lite_peers();
     char *in_use;
 
     if (peers <= MPIR_Process.size)
-        return;                 /* the usual case, and before and after the device */
+        return; /* the usual case, and before and after the device */
     in_use = MPL_calloc((size_t) peers, 1, MPL_MEM_OTHER);
     if (in_use == NULL)
-        return;                 /* their end will be a loss, no worse */
+        return; /* their end will be a loss, no worse */
+    MPID_THREAD_CS_ENTER_REC_VCI(MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    mark_callers(in_use, peers);
+    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
     MPID_THREAD_CS_ENTER(VCI, MPIDIU_THREAD_DYNPROC_MUTEX);
     for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
         const MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
-        for (int i = 0; table != NULL && i < table->size; i++)
-            in_use[MPIDI_LITE_AV(&table->table[i]).peer] = 1;
+        for (int i = 0; table != NULL && i < table->size; i++) {
+            const int peer = MPIDI_LITE_AV(&table->table[i]).peer;
+            if (peer < peers) /* another thread may have met more since we asked */
+                in_use[peer] = 1;
+        }
     }
     for (int peer = MPIR_Process.size; peer < peers; peer++)
         if (!in_use[peer])
@@ -136,7 +152,8 @@ void MPIDI_LITE_part_from_strangers(void)
     MPL_free(in_use);
 }
 
-/* The table that upids_to_gpids made for a call that came to nothing is in no communicator, and the host keeps no account of it. */
+/* The table that upids_to_gpids made for a call that came to nothing is in no communicator, and the
+ * host keeps no account of it. */
 static void forget_call(uint64_t gpid)
 {
     const int avtid = MPIDIU_GPID_GET_AVTID(gpid);
@@ -149,7 +166,8 @@ static void forget_call(uint64_t gpid)
 
 /* ---- ports ---- */
 
-/* Called by the host's MPID_Open_port and MPID_Close_port (see scripts/install-device), as only they know when a port begins and ends. */
+/* Called by the host's MPID_Open_port and MPID_Close_port (see scripts/install-device), as only
+ * they know when a port begins and ends. */
 int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -161,9 +179,9 @@ int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid)
     const int code = lite_open_port((uint32_t) tag, *upid);
     MPIDI_LITE_CHECK(code, -1);
 
-  fn_exit:
+fn_exit:
     return mpi_errno;
-  fn_fail:
+fn_fail:
     goto fn_exit;
 }
 
@@ -173,11 +191,11 @@ enum { CALL, ANSWER, REFUSAL, TAKEN_BACK };
 
 typedef struct {
     uint32_t kind;
-    int32_t tag;                /* the port's */
-    uint64_t call;              /* the sender's of the CALL */
-    char proof[LITE_PROOF_BYTES];       /* CALL only */
+    int32_t tag;                  /* the port's */
+    uint64_t call;                /* the sender's of the CALL */
+    char proof[LITE_PROOF_BYTES]; /* CALL only */
     uint32_t bytes;
-    char data[LITE_NAME_BYTES + 64];    /* the host's */
+    char data[LITE_NAME_BYTES + 64]; /* the host's */
 } first_words;
 
 /* The host's header begins with two words and ends in a name. */
@@ -191,11 +209,11 @@ typedef struct kept {
 } kept;
 static kept *kept_head = NULL;
 static int kept_calls = 0;
-#define KEPT_CALLS_MAX 1024     /* more are refused */
+#define KEPT_CALLS_MAX 1024 /* more are refused */
 
-static uint64_t last_call = 0;  /* VCI lock held */
+static uint64_t last_call = 0; /* VCI lock held */
 
-static int say(int peer, const first_words * words)
+static int say(int peer, const first_words *words)
 {
     lite_request *lite = NULL;
 
@@ -203,10 +221,40 @@ static int say(int peer, const first_words * words)
                          offsetof(first_words, data) + words->bytes, NULL, 0, NULL, &lite);
 }
 
-static void refuse(int peer, const first_words * words)
+/* Not to one that lets a word of ours wait: it could have any number of them kept here by calling
+ * and taking none of the answers. */
+static void refuse(int peer, const first_words *words)
 {
-    const first_words refusal = {.kind = REFUSAL,.tag = words->tag,.call = words->call,.bytes = 0 };
+    if (lite_am_waits(peer))
+        return;
+    const first_words refusal = {
+        .kind = REFUSAL, .tag = words->tag, .call = words->call, .bytes = 0};
     say(peer, &refusal);
+}
+
+/* Callers that have died since: nobody shall accept them. VCI lock held. */
+static void forget_dead_callers(void)
+{
+    for (kept **at = &kept_head; *at != NULL;) {
+        kept *found = *at;
+        if (found->words.kind != CALL || lite_check_peer(found->peer) == LITE_OK) {
+            at = &found->next;
+            continue;
+        }
+        *at = found->next;
+        MPL_free(found);
+        kept_calls--;
+    }
+}
+
+/* The number of a dead one may be given on once it is parted from: its call goes first. VCI lock
+ * held. */
+static void mark_callers(char *in_use, int peers)
+{
+    forget_dead_callers();
+    for (const kept *at = kept_head; at != NULL; at = at->next)
+        if (at->words.kind == CALL && at->peer < peers)
+            in_use[at->peer] = 1;
 }
 
 /* VCI lock held, inside progress. */
@@ -223,9 +271,10 @@ void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes)
     if (words.bytes != bytes - fixed)
         return;
     if (words.kind == TAKEN_BACK) {
-        for (kept ** at = &kept_head; *at != NULL; at = &(*at)->next) {
+        for (kept **at = &kept_head; *at != NULL; at = &(*at)->next) {
             kept *found = *at;
-            if (found->words.kind == CALL && found->peer == peer && found->words.call == words.call) {
+            if (found->words.kind == CALL && found->peer == peer &&
+                found->words.call == words.call) {
                 *at = found->next;
                 MPL_free(found);
                 kept_calls--;
@@ -234,10 +283,21 @@ void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes)
         }
         return;
     }
+    if (words.kind == CALL && kept_calls >= KEPT_CALLS_MAX)
+        forget_dead_callers();
     if (words.kind == CALL && (kept_calls >= KEPT_CALLS_MAX ||
                                !lite_check_caller((uint32_t) words.tag, peer, words.proof))) {
         refuse(peer, &words);
         return;
+    }
+    /* Answers are for calls of ours, one for each. */
+    if (words.kind != CALL) {
+        if ((words.kind != ANSWER && words.kind != REFUSAL) || words.call == 0 ||
+            words.call > last_call)
+            return;
+        for (const kept *at = kept_head; at != NULL; at = at->next)
+            if (at->words.kind != CALL && at->peer == peer && at->words.call == words.call)
+                return;
     }
     made = MPL_malloc(sizeof(*made), MPL_MEM_OTHER);
     if (made == NULL)
@@ -253,12 +313,15 @@ void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes)
 }
 
 /* The oldest call at the port (peer -1), or what `peer` has said to call number `call` of ours. */
-static bool take(int tag, int peer, uint64_t call, int *from, first_words * words)
+static bool take(int tag, int peer, uint64_t call, int *from, first_words *words)
 {
-    for (kept ** at = &kept_head; *at != NULL; at = &(*at)->next) {
+    if (peer < 0)
+        forget_dead_callers();
+    for (kept **at = &kept_head; *at != NULL; at = &(*at)->next) {
         kept *found = *at;
-        const bool wanted = peer < 0 ? found->words.kind == CALL && found->words.tag == tag :
-            found->words.kind != CALL && found->peer == peer && found->words.call == call;
+        const bool wanted = peer < 0 ? found->words.kind == CALL && found->words.tag == tag
+                                     : found->words.kind != CALL && found->peer == peer &&
+                                           found->words.call == call;
         if (!wanted)
             continue;
         *at = found->next;
@@ -297,10 +360,10 @@ void MPIDI_LITE_forget_first_words(void)
 int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
-    first_words words = {.kind = ANSWER,.tag = tag,.call = conversation.call };
-    const int peer =
-        MPIDI_LITE_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
-                                     MPIDIU_GPID_GET_LPID(remote_gpid))).peer;
+    first_words words = {.kind = ANSWER, .tag = tag, .call = conversation.call};
+    const int peer = MPIDI_LITE_AV(&MPIDIU_get_av(MPIDIU_GPID_GET_AVTID(remote_gpid),
+                                                  MPIDIU_GPID_GET_LPID(remote_gpid)))
+                         .peer;
 
     MPIR_FUNC_ENTER;
     MPIR_Assert(size <= FIRST_WORDS_MAX);
@@ -320,7 +383,7 @@ int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int 
     const bool calling = conversation.state == CALLING;
     conversation.state = calling && code >= 0 ? CALLED : IDLE;
     if (code < 0) {
-        lite_check_peer(peer);  /* for its sentence */
+        lite_check_peer(peer); /* for its sentence */
         mpi_errno = MPIDI_LITE_port_error(lite_last_error(), __func__, __LINE__);
         if (calling)
             forget_call(remote_gpid);
@@ -339,7 +402,7 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     int from = -1;
     double waited = 0;
     MPL_time_t start, now;
-    static const first_words nothing = { 0 };
+    static const first_words nothing = {0};
 
     MPIR_FUNC_ENTER;
     conversation.state = IDLE;
@@ -356,8 +419,8 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
         else if (!calling && !lite_port_is_open((uint32_t) tag))
             failure = "MPI_Comm_accept at a port that is not open";
         else if (timeout != 0 && waited >= (double) timeout)
-            failure = calling ? "nobody has accepted the connection in time" :
-                "nobody has connected in time";
+            failure = calling ? "nobody has accepted the connection in time"
+                              : "nobody has connected in time";
         if (failure != NULL)
             break;
         mpi_errno = MPID_Progress_test(NULL);
@@ -380,12 +443,12 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
         conversation.peer = from;
     }
 
-  fn_exit:
+fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
-  fn_fail:
+fn_fail:
     if (calling) {
-        const first_words taken_back = {.kind = TAKEN_BACK,.tag = tag,.call = conversation.call };
+        const first_words taken_back = {.kind = TAKEN_BACK, .tag = tag, .call = conversation.call};
         uint64_t gpid;
         MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
         if (words.kind != REFUSAL && lite_check_peer(peer) == LITE_OK)

@@ -1,6 +1,7 @@
 /* The device's knobs and counters as control and performance variables of MPI_T.
- * They are registered at run time, in MPI_Init: the host's own list of control variables is made by its maint/extractcvars, and its macros for performance
- * variables are compiled in by --enable-mpit-pvars only; the functions behind both are always there. */
+ * They are registered at run time, in MPI_Init: the host's own list of control variables is made by
+ * its maint/extractcvars, and its macros for performance variables are compiled in by
+ * --enable-mpit-pvars only; the functions behind both are always there. */
 #include "lite_impl.h"
 
 #define CATEGORY "LITE"
@@ -10,7 +11,7 @@ static char pvar_names[96][40];
 
 static void register_cvars(void)
 {
-    static char value[LITE_KNOB_VALUE_MAX];     /* too much for a small stack */
+    static char value[LITE_KNOB_VALUE_MAX]; /* too much for a small stack */
     char text[1024];
 
     for (int i = 0; i < lite_knob_count(); i++) {
@@ -19,11 +20,12 @@ static void register_cvars(void)
 
         lite_knob_describe(i, &knob);
         in_force.str = lite_knob_value(i, value, sizeof(value));
-        snprintf(text, sizeof(text), "%s Allowed: %s. Default: %s. Set by the environment, before MPI_Init.",
+        snprintf(text, sizeof(text),
+                 "%s Allowed: %s. Default: %s. Set by the environment, before MPI_Init.",
                  knob.meaning, knob.allowed, knob.default_value);
-        MPIR_T_CVAR_REGISTER_impl(MPI_CHAR, knob.name, NULL, (int) strlen(in_force.str) + 1, MPI_T_ENUM_NULL,
-                                  MPI_T_VERBOSITY_USER_BASIC, MPI_T_BIND_NO_OBJECT, MPI_T_SCOPE_CONSTANT,
-                                  NULL, NULL, in_force, CATEGORY, text);
+        MPIR_T_CVAR_REGISTER_impl(MPI_CHAR, knob.name, NULL, (int) strlen(in_force.str) + 1,
+                                  MPI_T_ENUM_NULL, MPI_T_VERBOSITY_USER_BASIC, MPI_T_BIND_NO_OBJECT,
+                                  MPI_T_SCOPE_CONSTANT, NULL, NULL, in_force, CATEGORY, text);
     }
 }
 
@@ -42,11 +44,12 @@ static void register_pvars(void)
 
         lite_counter_describe(i, &counter);
         snprintf(pvar_names[i], sizeof(pvar_names[i]), "lite_%s", counter.name);
-        MPIR_T_PVAR_REGISTER_impl(counter.is_level ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER, MPI_UNSIGNED_LONG_LONG,
-                                  pvar_names[i], (void *) (intptr_t) i, 1, MPI_T_ENUM_NULL,
-                                  MPI_T_VERBOSITY_USER_BASIC, MPI_T_BIND_NO_OBJECT,
-                                  MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS, read_pvar, NULL,
-                                  CATEGORY, counter.meaning);
+        MPIR_T_PVAR_REGISTER_impl(
+            counter.is_level ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER,
+            MPI_UNSIGNED_LONG_LONG, pvar_names[i], (void *) (intptr_t) i, 1, MPI_T_ENUM_NULL,
+            MPI_T_VERBOSITY_USER_BASIC, MPI_T_BIND_NO_OBJECT,
+            MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS, read_pvar, NULL, CATEGORY,
+            counter.meaning);
     }
 }
 
@@ -54,7 +57,8 @@ void MPIDI_LITE_register_tools(void)
 {
     static bool registered = false;
 
-    /* The host makes its tables once in a process: a tool that has ended before MPI_Init, or a session without MPI_T, has taken them along. */
+    /* The host makes its tables once in a process: a tool that has ended before MPI_Init, or a
+     * session without MPI_T, has taken them along. */
     if (registered || cvar_table == NULL || pvar_table == NULL)
         return;
     registered = true;

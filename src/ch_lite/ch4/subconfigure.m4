@@ -28,11 +28,14 @@ AM_COND_IF([BUILD_CH4_NETMOD_LITE],[
     # has chosen is used, embedded or not; a host configured without hwloc leaves the choice to the package.
     lite_hwloc_cflags=""
     lite_hwloc_libs=""
+    lite_hwloc_program_libs=""
     AS_CASE([$with_hwloc],
             [embedded],
             [lite_hwloc_cflags="-I${main_top_builddir}/modules/hwloc/include -I${use_top_srcdir}/modules/hwloc/include"
              # not empty, as that would mean "not set", but nothing to link: libmpi contains it
-             lite_hwloc_libs="-lm"],
+             lite_hwloc_libs="-lm"
+             # lite-info is no libmpi
+             lite_hwloc_program_libs="${main_top_builddir}/modules/hwloc/hwloc/libhwloc_embedded.la"],
             [no],
             [PAC_LIBS_ADD([-lhwloc])],
             [lite_hwloc_libs="-lhwloc"
@@ -40,6 +43,11 @@ AM_COND_IF([BUILD_CH4_NETMOD_LITE],[
                  lite_hwloc_cflags="-I$with_hwloc_include"
              elif test -n "$with_hwloc" && test "$with_hwloc" != "yes" ; then
                  lite_hwloc_cflags="-I$with_hwloc/include"
+             fi
+             if test -n "$with_hwloc_lib" ; then
+                 lite_hwloc_program_libs="-L$with_hwloc_lib -lhwloc"
+             elif test -n "$with_hwloc" && test "$with_hwloc" != "yes" ; then
+                 lite_hwloc_program_libs="-L$with_hwloc/lib64 -L$with_hwloc/lib -lhwloc"
              fi])
 
     # The package is compiled with the user's flags and not with the host's: these are for C, and may contain -DNDEBUG, which would
@@ -50,7 +58,7 @@ AM_COND_IF([BUILD_CH4_NETMOD_LITE],[
     CXXFLAGS="-g -O2 $VISIBILITY_CFLAGS $CXXFLAGS"
     CFLAGS="-g -O2 $VISIBILITY_CFLAGS $CFLAGS"
     if test -n "$lite_hwloc_libs" ; then
-        PAC_CONFIG_SUBDIR_ARGS([modules/lite],[--enable-embedded --with-pic 'HWLOC_CFLAGS=$lite_hwloc_cflags' 'HWLOC_LIBS=$lite_hwloc_libs'],[],
+        PAC_CONFIG_SUBDIR_ARGS([modules/lite],[--enable-embedded --with-pic 'HWLOC_CFLAGS=$lite_hwloc_cflags' 'HWLOC_LIBS=$lite_hwloc_libs' 'HWLOC_PROGRAM_LIBS=$lite_hwloc_program_libs'],[],
                                [AC_MSG_ERROR([ch4:lite: modules/lite does not configure; the reason is above and in modules/lite/config.log])])
     else
         PAC_CONFIG_SUBDIR_ARGS([modules/lite],[--enable-embedded --with-pic],[],
@@ -61,6 +69,8 @@ AM_COND_IF([BUILD_CH4_NETMOD_LITE],[
     PAC_APPEND_FLAG([-I${use_top_srcdir}/modules/lite/src],[CPPFLAGS])
     # libmpi is linked by the C compiler, and so is a program that uses libmpi.a.
     PAC_LIBS_ADD([-lsodium])
+    # The controller's timer: in a library of its own before glibc 2.34.
+    AC_CHECK_FUNC([timer_create],[],[PAC_LIBS_ADD([-lrt])])
     PAC_LIBS_ADD([-lstdc++])
 ])dnl end AM_COND_IF(BUILD_CH4_NETMOD_LITE,...)
 ])dnl end _BODY

@@ -2,7 +2,9 @@
 #ifndef CHCONFIG
 #define CHCONFIG
 
-/* LITE_SHORT_MAX above this means this: the data is copied into the packet and out of it. With its header a packet stays below MPID_CONTROL_BYTES_MAX of the channel; what is sent is as long as the message. */
+/* LITE_SHORT_MAX above this means this: the data is copied into the packet and out of it. With its
+ * header a packet stays below MPID_CONTROL_BYTES_MAX of the channel; what is sent is as long as the
+ * message. */
 #define MPID_PKT_MAX_DATA_SIZE 16384
 
 /* Rendezvous with oneself is a copy (chbrndv.c, chnrndv.c). */

@@ -3,5 +3,5 @@
 #define MPID_Wtime(t) (*(t) = MPID_Lite_Wtime())
 #define MPID_Wtick(t) (*(t) = 1e-9)
 double MPID_Lite_Wtime(void);
-void MPID_CH_Wtick(double *);
+void MPID_CH_Wtick(double*);
 #endif

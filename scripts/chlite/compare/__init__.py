@@ -1,0 +1,1 @@
+"""scripts/compare: MPI installations beside each other and beside raw TCP."""

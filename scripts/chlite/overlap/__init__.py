@@ -1,0 +1,1 @@
+"""test/bench/overlap: how much of the communication hides behind computation."""

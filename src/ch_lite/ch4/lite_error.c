@@ -1,0 +1,41 @@
+/* The device's error codes and sentences as MPI errors. Used by the other files of the glue, uses
+ * none of them. */
+#include "lite_impl.h"
+
+int MPIDI_LITE_error(int code, int peer, const char *function, int line)
+{
+    const char *text = lite_last_error();
+
+    switch (code) {
+    case LITE_ERR_TRUNCATE:
+        return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                    MPI_ERR_TRUNCATE, "**truncate", NULL);
+    case LITE_ERR_NOMEM:
+        return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                    MPI_ERR_NO_MEM, "**nomem", "ch_lite: %s", text);
+    case LITE_ERR_PEER_LOST:
+        /* Not MPIX_ERR_PROC_FAILED, although that is what it is: this host has no text for that
+         * class and would head the message with "Unknown error class". */
+        if (peer >= 0)
+            return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line,
+                                        MPI_ERR_OTHER, "**comm_fail", "**comm_fail %d %s", peer,
+                                        text);
+        break;
+    default: break;
+    }
+    return MPIDI_LITE_error_text(MPIR_ERR_RECOVERABLE, text, function, line);
+}
+
+/* The host's catalogue has no message for a text from outside; a format that it does not know is
+ * used as it stands. */
+int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int line)
+{
+    return MPIR_Err_create_code(MPI_SUCCESS, fatal, function, line, MPI_ERR_OTHER, "**other",
+                                "ch_lite: %s", text);
+}
+
+int MPIDI_LITE_port_error(const char *text, const char *function, int line)
+{
+    return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_PORT,
+                                "**other", "ch_lite: %s", text);
+}

@@ -1,0 +1,85 @@
+// IPv4 and IPv6 socket addresses: parts, kinds, and their form for people.
+#include "mplite/base/address.h"
+
+#include <arpa/inet.h>
+
+#include <cstddef>
+#include <cstring>
+
+#include "mplite/base/bounded_text.h"
+
+namespace mplite {
+
+sockaddr_in as_v4(const sockaddr_storage& address) {
+  sockaddr_in in;
+  std::memcpy(&in, &address, sizeof in);
+  return in;
+}
+
+sockaddr_in6 as_v6(const sockaddr_storage& address) {
+  sockaddr_in6 in6;
+  std::memcpy(&in6, &address, sizeof in6);
+  return in6;
+}
+
+void set_port(sockaddr_storage& address, std::uint16_t port) {
+  const std::uint16_t wire = htons(port);  // at the same place in both kinds of address
+  static_assert(offsetof(sockaddr_in, sin_port) == offsetof(sockaddr_in6, sin6_port));
+  std::memcpy(reinterpret_cast<char*>(&address) + offsetof(sockaddr_in, sin_port), &wire,
+              sizeof wire);
+}
+
+std::uint16_t port_of(const sockaddr_storage& address) {
+  return ntohs(address.ss_family == AF_INET6 ? as_v6(address).sin6_port : as_v4(address).sin_port);
+}
+
+bool is_same_host(const sockaddr_storage& a, const sockaddr_storage& b) {
+  if (a.ss_family != b.ss_family) return false;
+  if (a.ss_family == AF_INET6) {
+    const auto& one = reinterpret_cast<const sockaddr_in6&>(a).sin6_addr;
+    const auto& other = reinterpret_cast<const sockaddr_in6&>(b).sin6_addr;
+    return std::memcmp(&one, &other, sizeof one) == 0;
+  }
+  return reinterpret_cast<const sockaddr_in&>(a).sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in&>(b).sin_addr.s_addr;
+}
+
+bool is_loopback(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return ntohl(as_v4(address).sin_addr.s_addr) >> 24 == 127;
+  const sockaddr_in6 in6 = as_v6(address);
+  return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+}
+
+bool is_link_local(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) return ntohl(as_v4(address).sin_addr.s_addr) >> 16 == 0xa9fe;
+  const sockaddr_in6 in6 = as_v6(address);
+  return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr);
+}
+
+void set_scope(sockaddr_storage& address, std::uint32_t scope) {
+  sockaddr_in6 in6 = as_v6(address);
+  in6.sin6_scope_id = scope;
+  std::memcpy(&address, &in6, sizeof in6);
+}
+
+const char* format_address(const sockaddr_storage& address, char* text, std::size_t size) {
+  char host[INET6_ADDRSTRLEN] = "";
+  BoundedText out(text, size);
+  if (address.ss_family == AF_INET) {
+    const sockaddr_in in = as_v4(address);
+    inet_ntop(AF_INET, &in.sin_addr, host, sizeof host);
+    out.add("%s", host);
+  } else if (address.ss_family == AF_INET6) {
+    const sockaddr_in6 in6 = as_v6(address);
+    inet_ntop(AF_INET6, &in6.sin6_addr, host, sizeof host);
+    out.add("%s", host);
+    if (in6.sin6_scope_id != 0) out.add("%%%u", in6.sin6_scope_id);
+  } else {
+    out.add("an unknown address");
+    return text;
+  }
+  if (port_of(address) != 0) out.add(" port %u", port_of(address));
+  return text;
+}
+
+}  // namespace mplite

@@ -1,0 +1,34 @@
+// IPv4 and IPv6 socket addresses: parts, kinds, and their form for people.
+// Used by whoever chooses, publishes or prints one. Ordinary context only, where nothing else is
+// said.
+#pragma once
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+
+namespace mplite {
+
+// The address as one of its family; the caller has looked at ss_family.
+sockaddr_in as_v4(const sockaddr_storage& address);
+sockaddr_in6 as_v6(const sockaddr_storage& address);
+
+// Host byte order.
+void set_port(sockaddr_storage& address, std::uint16_t port);
+std::uint16_t port_of(const sockaddr_storage& address);
+// Of a link-local IPv6 address: the number of its interface.
+void set_scope(sockaddr_storage& address, std::uint32_t scope);
+
+// Whatever their ports.
+bool is_same_host(const sockaddr_storage& a, const sockaddr_storage& b) MPLITE_SIGNAL_SAFE;
+
+bool is_loopback(const sockaddr_storage& address);
+bool is_link_local(const sockaddr_storage& address);
+
+// "10.0.0.2 port 4711", "fe80::1%3 port 80"; without a port when it is 0. Returns `text`.
+const char* format_address(const sockaddr_storage& address, char* text, std::size_t size);
+
+}  // namespace mplite

@@ -1,0 +1,594 @@
+// All LITE_* environment variables: one table, from which parsing, help, README and man page come.
+#include "mplite/config/knobs.h"
+
+#include <signal.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "mplite/net/wire.h"
+
+namespace mplite {
+namespace {
+
+constexpr std::uint64_t kKilo = 1024, kMega = kKilo * 1024, kGiga = kMega * 1024;
+constexpr std::int64_t kMicro = 1000, kMilli = kMicro * 1000, kSecond = kMilli * 1000;
+
+// ---- values ----
+
+// Digits at `text`; moves it behind them. False: none, or more than 64 bits.
+bool take_number(const char*& text, std::uint64_t& value) {
+  if (*text < '0' || *text > '9') return false;
+  std::uint64_t n = 0;
+  for (; *text >= '0' && *text <= '9'; ++text) {
+    const auto digit = static_cast<std::uint64_t>(*text - '0');
+    if (n > (UINT64_MAX - digit) / 10) return false;
+    n = n * 10 + digit;
+  }
+  value = n;
+  return true;
+}
+
+bool parse_size(const char* text, std::uint64_t min, std::uint64_t max, std::uint64_t& value) {
+  std::uint64_t n = 0;
+  if (!take_number(text, n)) return false;
+  std::uint64_t unit = 1;
+  if (*text == 'K' || *text == 'k') unit = kKilo;
+  if (*text == 'M' || *text == 'm') unit = kMega;
+  if (*text == 'G' || *text == 'g') unit = kGiga;
+  if (unit != 1) ++text;
+  if (*text != '\0' || n > UINT64_MAX / unit) return false;
+  n *= unit;
+  if (n < min || n > max) return false;
+  value = n;
+  return true;
+}
+
+// A number alone is in `unit` (ns).
+bool parse_duration(const char* text, std::int64_t unit, std::int64_t min, std::int64_t max,
+                    std::int64_t& value) {
+  std::uint64_t n = 0;
+  if (!take_number(text, n)) return false;
+  if (std::strcmp(text, "us") == 0)
+    unit = kMicro;
+  else if (std::strcmp(text, "ms") == 0)
+    unit = kMilli;
+  else if (std::strcmp(text, "s") == 0)
+    unit = kSecond;
+  else if (*text != '\0')
+    return false;
+  if (n > static_cast<std::uint64_t>(INT64_MAX / unit)) return false;
+  const std::int64_t ns = static_cast<std::int64_t>(n) * unit;
+  if (ns < min || ns > max) return false;
+  value = ns;
+  return true;
+}
+
+// "A:B", each from min to max.
+bool parse_pair(const char* text, std::uint64_t min, std::uint64_t max, std::uint64_t& a,
+                std::uint64_t& b) {
+  if (!take_number(text, a) || *text != ':') return false;
+  ++text;
+  return take_number(text, b) && *text == '\0' && a >= min && a <= max && b >= min && b <= max;
+}
+
+bool parse_flag(const char* text, bool& value) {
+  if (std::strcmp(text, "0") != 0 && std::strcmp(text, "1") != 0) return false;
+  value = *text == '1';
+  return true;
+}
+
+// Signals that a library may take: not those that report a fault, end or stop a process, or that
+// every program has a use for. SIGUSR1 is MPICH's own (ch4 uses it).
+struct SignalName {
+  const char* name;
+  int number;
+};
+const SignalName kSignals[] = {
+    {"SIGIO", SIGIO},         {"SIGPOLL", SIGIO},  {"SIGURG", SIGURG},       {"SIGUSR2", SIGUSR2},
+    {"SIGWINCH", SIGWINCH},   {"SIGPWR", SIGPWR},  {"SIGVTALRM", SIGVTALRM}, {"SIGPROF", SIGPROF},
+    {"SIGSTKFLT", SIGSTKFLT}, {"SIGALRM", SIGALRM}};
+
+bool parse_signal(const char* text, int& value) {
+  const char* bare = std::strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
+  std::uint64_t n = 0;
+  if (std::strncmp(bare, "RTMIN", 5) == 0) {
+    const char* at = bare + 5;
+    if (*at == '+') {
+      ++at;
+      if (!take_number(at, n)) return false;
+    }
+    if (*at != '\0' || n > static_cast<std::uint64_t>(SIGRTMAX - SIGRTMIN)) return false;
+    value = SIGRTMIN + static_cast<int>(n);
+    return true;
+  }
+  const bool number = take_number(text, n) && *text == '\0';
+  if (number && n >= static_cast<std::uint64_t>(SIGRTMIN) &&
+      n <= static_cast<std::uint64_t>(SIGRTMAX)) {
+    value = static_cast<int>(n);
+    return true;
+  }
+  for (const SignalName& s : kSignals) {
+    if (number ? n == static_cast<std::uint64_t>(s.number) : std::strcmp(bare, s.name + 3) == 0) {
+      value = s.number;
+      return true;
+    }
+  }
+  return false;
+}
+
+template <std::size_t kSize>
+bool keep_path(const char* text, char (&path)[kSize], char* why, std::size_t size) {
+  const std::size_t length = std::strlen(text);
+  if (length >= kSize) {
+    std::snprintf(why, size, "longer than %zu characters", kSize - 1);
+    return false;
+  }
+  std::memcpy(path, text, length + 1);
+  return true;
+}
+
+void format_size(std::uint64_t value, char* text, std::size_t size) {
+  const auto n = static_cast<unsigned long long>(value);
+  if (value != 0 && value % kGiga == 0)
+    std::snprintf(text, size, "%lluG", n / kGiga);
+  else if (value != 0 && value % kMega == 0)
+    std::snprintf(text, size, "%lluM", n / kMega);
+  else if (value != 0 && value % kKilo == 0)
+    std::snprintf(text, size, "%lluK", n / kKilo);
+  else
+    std::snprintf(text, size, "%llu", n);
+}
+
+void format_duration(std::int64_t ns, char* text, std::size_t size) {
+  const auto n = static_cast<long long>(ns);
+  if (ns % kSecond == 0)
+    std::snprintf(text, size, "%llds", n / kSecond);
+  else if (ns % kMilli == 0)
+    std::snprintf(text, size, "%lldms", n / kMilli);
+  else
+    std::snprintf(text, size, "%lldus", n / kMicro);
+}
+
+void copy_text(const char* from, char* text, std::size_t size) {
+  std::snprintf(text, size, "%s", from);
+}
+
+const char* family_name(Family family) {
+  return family == Family::kIpv4 ? "ipv4" : family == Family::kIpv6 ? "ipv6" : "any";
+}
+
+void format_iface(const IfaceList& list, char* text, std::size_t size) {
+  if (list.count == 0) return copy_text("auto", text, size);
+  std::size_t used = 0;
+  text[0] = '\0';
+  for (int i = 0; i < list.count && used < size; ++i) {
+    char entry[64];
+    format_rule(list.rule[i], entry, sizeof entry);
+    const int n = std::snprintf(text + used, size - used, "%s%s", i > 0 ? "," : "", entry);
+    used += static_cast<std::size_t>(n);
+  }
+}
+
+// ---- the table ----
+
+constexpr std::uint64_t kNoLimit = INT64_MAX;  // lengths stay within what off_t and ssize_t can say
+constexpr std::uint64_t kShortLimit =
+    32 * 1024;  // an envelope and this fit into one control packet
+static_assert(kShortLimit + 256 <= kControlBytesMax);
+
+struct Row {
+  KnobInfo info;
+  // `why` (may stay empty) says more than "not allowed".
+  bool (*parse)(const char* text, Knobs& k, char* why, std::size_t size);
+  void (*format)(const Knobs& k, char* text, std::size_t size);
+};
+
+#define MPLITE_PARSE                                         \
+  [](const char* text, Knobs& k, [[maybe_unused]] char* why, \
+     [[maybe_unused]] std::size_t size) -> bool
+#define MPLITE_FORMAT [](const Knobs& k, char* text, std::size_t size)
+
+const Row kTable[] = {
+    {{"LITE_SHORT_MAX", "size", "32K",
+      "0 to 32K bytes (K: 1024); 0 switches the short protocol off",
+      "Messages up to this many bytes go as one packet, envelope and data together."},
+     MPLITE_PARSE{return parse_size(text, 0, kShortLimit, k.short_max);
+}  // namespace
+, MPLITE_FORMAT { format_size(k.short_max, text, size); }
+}  // namespace mplite
+, {{"LITE_EAGER_MAX", "size", "auto",
+    "auto, or 0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
+    "Messages up to this many bytes are sent without asking the receiver, while credit is left; "
+    "longer ones by rendezvous. auto: per peer, 64K to 256K by round trip and speed of copying, 1M "
+    "while its receives are there in time."},
+   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.eager_max = kEagerAuto, true;
+return parse_size(text, 0, kNoLimit, k.eager_max);
+}
+, MPLITE_FORMAT {
+  if (k.eager_max == kEagerAuto) return copy_text("auto", text, size);
+  format_size(k.eager_max, text, size);
+}
+}
+, {{"LITE_CONTROLLER", "choice", "sigio", "sigio, thread or sync",
+    "Who moves messages while the application computes: a signal handler, a helper thread, or "
+    "nobody (progress in MPI calls only)."},
+   MPLITE_PARSE{for (const ControllerKind kind
+                     : {ControllerKind::kSigio, ControllerKind::kThread, ControllerKind::kSync}){
+       if (std::strcmp(text, controller_name(kind)) != 0) continue;
+k.controller = kind;
+return true;
+}
+return false;
+}
+, MPLITE_FORMAT { copy_text(controller_name(k.controller), text, size); }
+}
+, {{"LITE_SIGNAL", "signal", "SIGIO",
+    "SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, RTMIN+n, or "
+    "the number of one of these",
+    "The signal of the sigio controller: one that the application does not use."},
+   MPLITE_PARSE{return parse_signal(text, k.signal);
+}
+, MPLITE_FORMAT {
+  if (k.signal >= SIGRTMIN) {
+    std::snprintf(text, size, "RTMIN+%d", k.signal - SIGRTMIN);
+    return;
+  }
+  for (const SignalName& s : kSignals)
+    if (s.number == k.signal) return copy_text(s.name, text, size);
+}
+}
+, {{"LITE_SPIN_US", "duration", "auto",
+    "auto, forever, or 0 to 60s (a number alone is in microseconds; us, ms, s)",
+    "How long a waiting rank polls, yielding its core, before it sleeps; auto decides from the "
+    "cores and ranks on the host."},
+   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.spin_ns = kSpinAuto, true;
+if (std::strcmp(text, "forever") == 0) return k.spin_ns = kSpinForever, true;
+return parse_duration(text, kMicro, 0, 60 * kSecond, k.spin_ns);
+}
+, MPLITE_FORMAT {
+  if (k.spin_ns == kSpinAuto) return copy_text("auto", text, size);
+  if (k.spin_ns == kSpinForever) return copy_text("forever", text, size);
+  format_duration(k.spin_ns, text, size);
+}
+}
+, {{"LITE_IFACE", "list", "auto",
+    "auto, or interface names and networks (eth0,10.1.0.0/16), then exclusions "
+    "(^docker0,^192.168.0.0/16)",
+    "The interface to listen on, in order of preference; auto takes what mpiexec's -iface names, "
+    "else leaves out loopback, bridges of containers and what is down."},
+   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.iface = IfaceList{}, true;
+return parse_iface_list(text, k.iface, why, size);
+}
+, MPLITE_FORMAT { format_iface(k.iface, text, size); }
+}
+, {{"LITE_FAMILY", "choice", "any", "any, ipv4 or ipv6",
+    "The address family to use; any prefers IPv4."},
+   MPLITE_PARSE{for (const Family family
+                     : {Family::kAny, Family::kIpv4, Family::kIpv6}){
+       if (std::strcmp(text, family_name(family)) != 0) continue;
+k.family = family;
+return true;
+}
+return false;
+}
+, MPLITE_FORMAT { copy_text(family_name(k.family), text, size); }
+}
+, {{"LITE_PORT_RANGE", "range", "any", "any, or LOW:HIGH, each from 1 to 65535",
+    "TCP ports that the listener may use (one per rank on a host), for firewalls."},
+   MPLITE_PARSE{std::uint64_t low = 0, high = 0;
+if (std::strcmp(text, "any") != 0 && (!parse_pair(text, 1, 65535, low, high) || low > high))
+  return false;
+k.port_lo = static_cast<std::uint16_t>(low);
+k.port_hi = static_cast<std::uint16_t>(high);
+return true;
+}
+, MPLITE_FORMAT {
+  if (k.port_lo == 0) return copy_text("any", text, size);
+  std::snprintf(text, size, "%u:%u", k.port_lo, k.port_hi);
+}
+}
+, {{"LITE_SOCKBUF", "size", "0", "0, or 4K to 1G bytes (K, M, G: powers of 1024)",
+    "Send and receive buffer of each socket; 0 leaves them to the kernel's autotuning."},
+   MPLITE_PARSE{return std::strcmp(text, "0") == 0 ? (k.sockbuf = 0, true)
+                                                   : parse_size(text, 4 * kKilo, kGiga, k.sockbuf);
+}
+, MPLITE_FORMAT { format_size(k.sockbuf, text, size); }
+}
+, {{"LITE_CREDITS", "size", "4M", "16K to 1024G bytes (K, M, G: powers of 1024)",
+    "Bytes that one peer may send unasked before some are received; beyond it messages go by "
+    "rendezvous."},
+   MPLITE_PARSE{return parse_size(text, 16 * kKilo, kKilo* kGiga, k.credits);
+}
+, MPLITE_FORMAT { format_size(k.credits, text, size); }
+}
+, {{"LITE_UNEXPECTED_MAX", "size", "1G", "64K to 1048576G bytes (K, M, G: powers of 1024)",
+    "Bytes held in all for messages that no receive is posted for; at the limit their senders are "
+    "slowed down."},
+   MPLITE_PARSE{return parse_size(text, 64 * kKilo, kMega* kGiga, k.unexpected_max);
+}
+, MPLITE_FORMAT { format_size(k.unexpected_max, text, size); }
+}
+, {{"LITE_CONNECT_TIMEOUT", "duration", "30s",
+    "100ms to 86400s (a number alone is in seconds; us, ms, s)",
+    "How long a peer's host is tried to be reached before the peer is given up. Once it has "
+    "answered, only silence ends the peer (LITE_KEEPALIVE), however long it computes."},
+   MPLITE_PARSE{
+       return parse_duration(text, kSecond, 100 * kMilli, 86400 * kSecond, k.connect_timeout_ns);
+}
+, MPLITE_FORMAT { format_duration(k.connect_timeout_ns, text, size); }
+}
+, {{"LITE_KEEPALIVE", "pair", "10:2", "off, or IDLE:INTERVAL in seconds, each from 1 to 32767",
+    "A peer that has been silent for IDLE is probed every INTERVAL; after 5 unanswered probes it "
+    "is lost."},
+   MPLITE_PARSE{std::uint64_t idle = 0, interval = 0;
+if (std::strcmp(text, "off") != 0 && !parse_pair(text, 1, 32767, idle, interval)) return false;
+k.keepalive_idle_s = static_cast<int>(idle);
+k.keepalive_interval_s = static_cast<int>(interval);
+return true;
+}
+, MPLITE_FORMAT {
+  if (k.keepalive_idle_s == 0) return copy_text("off", text, size);
+  std::snprintf(text, size, "%d:%d", k.keepalive_idle_s, k.keepalive_interval_s);
+}
+}
+, {{"LITE_FRAME", "size", "256K", "4K to 64M bytes (K, M: powers of 1024)",
+    "Bulk data is cut into frames of this size, so that other messages get in between; up to "
+    "sixteen times as long while the kernel takes all at once."},
+   MPLITE_PARSE{std::uint64_t bytes = 0;
+if (!parse_size(text, 4 * kKilo, 64 * kMega, bytes)) return false;
+k.frame_bytes = static_cast<std::uint32_t>(bytes);
+return true;
+}
+, MPLITE_FORMAT { format_size(k.frame_bytes, text, size); }
+}
+, {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
+    "While the application computes, a bulk receive is looked at when this much of a frame has "
+    "come; 0: whenever something has."},
+   MPLITE_PARSE{std::uint64_t bytes = 0;
+if (!parse_size(text, 0, 64 * kMega, bytes) || (bytes != 0 && bytes < 64 * kKilo)) return false;
+k.low_water_bytes = static_cast<std::uint32_t>(bytes);
+return true;
+}
+, MPLITE_FORMAT { format_size(k.low_water_bytes, text, size); }
+}
+, {{"LITE_GRACE", "choice", "auto", "auto or off",
+    "Whether to learn that the application comes straight back after a call (Isend, Irecv, "
+    "Waitall), and then not to arm on the way out of it, and to let small messages of many sends "
+    "in a row leave together."},
+   MPLITE_PARSE{k.grace = std::strcmp(text, "auto") == 0;
+return k.grace || std::strcmp(text, "off") == 0;
+}
+, MPLITE_FORMAT { copy_text(k.grace ? "auto" : "off", text, size); }
+}
+, {{"LITE_TUNING", "list", "auto", kTuningAllowed,
+    "The heuristics that act: see docs/tuning.md. To measure what one of them is worth, or to rule "
+    "it out as the cause of trouble."},
+   MPLITE_PARSE{return parse_tuning(text, k.tuning, why, size);
+}
+, MPLITE_FORMAT { format_tuning(k.tuning, text, size); }
+}
+, {{"LITE_STATS", "flag", "0", "0 or 1", "Each rank prints a line of counters at MPI_Finalize."},
+   MPLITE_PARSE{return parse_flag(text, k.stats);
+}
+, MPLITE_FORMAT { copy_text(k.stats ? "1" : "0", text, size); }
+}
+, {{"LITE_TRACE", "flag or path", "0",
+    "0, 1, or the beginning of a file name with a / in it (./run gives ./run.0.json, ./run.1.json, "
+    "…)",
+    "Each rank writes its last 65,536 events at the end to a file of its own (1: "
+    "./lite-trace.RANK.json): see Tracing."},
+   MPLITE_PARSE{bool on = true;
+char prefix[sizeof k.trace_prefix] = {};
+if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, why, size) : !parse_flag(text, on))
+  return false;
+k.trace = on;
+std::memcpy(k.trace_prefix, prefix, sizeof prefix);
+return true;
+}
+, MPLITE_FORMAT {
+  copy_text(k.trace_prefix[0] != '\0' ? k.trace_prefix : k.trace ? "1" : "0", text, size);
+}
+}
+, {{"LITE_SECRET_FILE", "path", "none", "none, or a path with a / in it",
+    "A file of 16 to 4096 bytes, a copy on each host, that keys the job's secret: see Trust. It "
+    "belongs to you or root, and its mode is 0600 or 0400."},
+   MPLITE_PARSE{if (std::strcmp(text, "none") == 0) return k.secret_file[0] = '\0', true;
+return std::strchr(text, '/') != nullptr && keep_path(text, k.secret_file, why, size);
+}
+, MPLITE_FORMAT { copy_text(k.secret_file[0] != '\0' ? k.secret_file : "none", text, size); }
+}
+, {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
+    "A file with values for the variables that the environment does not set, as scripts/tune "
+    "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one."},
+   MPLITE_PARSE{const bool path = std::strchr(text, '/') != nullptr;
+if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;
+return keep_path(text, k.profile, why, size);
+}
+, MPLITE_FORMAT { copy_text(k.profile, text, size); }
+}
+,
+}
+;
+constexpr std::size_t kRows = sizeof kTable / sizeof kTable[0];
+
+#undef MPLITE_PARSE
+#undef MPLITE_FORMAT
+
+// Levenshtein distance of two short names.
+int distance(const char* a, const char* b) {
+  constexpr std::size_t kMax = 64;
+  const std::size_t n = std::strlen(b);
+  if (n >= kMax) return INT32_MAX;
+  int row[kMax + 1];
+  for (std::size_t j = 0; j <= n; ++j) row[j] = static_cast<int>(j);
+  for (int i = 1; *a != '\0'; ++a, ++i) {
+    int diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= n; ++j) {
+      const int above = row[j];
+      int best = diagonal + (*a == b[j - 1] ? 0 : 1);
+      if (above + 1 < best) best = above + 1;
+      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
+      diagonal = above;
+      row[j] = best;
+    }
+  }
+  return row[n];
+}
+
+// In roff a line must not begin with a dot or a quote, and a minus that is meant literally is
+// written \-. A typographic ellipsis stays: man reads UTF-8.
+void print_roff(std::FILE* out, const char* text) {
+  if (*text == '.' || *text == '\'') std::fputs("\\&", out);
+  for (; *text != '\0'; ++text) {
+    if (*text == '\\')
+      std::fputs("\\e", out);
+    else if (*text == '-')
+      std::fputs("\\-", out);
+    else
+      std::fputc(*text, out);
+  }
+}
+
+}  // namespace
+
+const char* controller_name(ControllerKind kind) {
+  return kind == ControllerKind::kSigio    ? "sigio"
+         : kind == ControllerKind::kThread ? "thread"
+                                           : "sync";
+}
+
+std::size_t knob_count() { return kRows; }
+const KnobInfo& knob_info(std::size_t index) { return kTable[index].info; }
+const char* process_environment(const char* name) { return std::getenv(name); }
+
+Knobs default_knobs() {
+  Knobs knobs;
+  char why[8];
+  for (const Row& row : kTable)
+    if (!row.parse(row.info.default_value, knobs, why, sizeof why))
+      std::abort();  // the table contradicts itself
+  return knobs;
+}
+
+bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, std::size_t size) {
+  const Row& row = kTable[index];
+  Knobs changed = knobs;
+  char why[256] = "";
+  if (row.parse(value, changed, why, sizeof why)) {
+    knobs = changed;
+    return true;
+  }
+  std::snprintf(error, size, "%s=\"%.200s\" is not allowed%s%s; allowed: %s", row.info.name, value,
+                why[0] != '\0' ? ": " : "", why, row.info.allowed);
+  return false;
+}
+
+bool parse_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
+  Knobs parsed = default_knobs();
+  if (!override_knobs(get, parsed, error, size)) return false;
+  knobs = parsed;
+  return true;
+}
+
+bool override_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
+  Knobs parsed = knobs;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const char* value = get(kTable[i].info.name);
+    if (value == nullptr || *value == '\0') continue;
+    if (!set_knob(i, value, parsed, error, size)) return false;
+  }
+  knobs = parsed;
+  return true;
+}
+
+const char* format_knob(std::size_t index, const Knobs& knobs, char* text, std::size_t size) {
+  if (size > 0) text[0] = '\0';
+  kTable[index].format(knobs, text, size);
+  return text;
+}
+
+std::size_t nearest_knob(const char* name, int& nearest_distance) {
+  std::size_t nearest = 0;
+  nearest_distance = INT32_MAX;
+  for (std::size_t i = 0; i < kRows; ++i) {
+    const int d = distance(name, kTable[i].info.name);
+    if (d < nearest_distance) {
+      nearest_distance = d;
+      nearest = i;
+    }
+  }
+  return nearest;
+}
+
+int unknown_knobs(const char* const* environment, char* text, std::size_t size) {
+  int unknown = 0;
+  std::size_t used = 0;
+  if (size > 0) text[0] = '\0';
+  for (; *environment != nullptr; ++environment) {
+    const char* equals = std::strchr(*environment, '=');
+    if (std::strncmp(*environment, "LITE_", 5) != 0 || equals == nullptr) continue;
+    char name[64];
+    std::snprintf(name, sizeof name, "%.*s", static_cast<int>(equals - *environment), *environment);
+    int nearest_distance = 0;
+    const KnobInfo& nearest = knob_info(nearest_knob(name, nearest_distance));
+    if (nearest_distance == 0) continue;
+    ++unknown;
+    if (used >= size) continue;
+    const int n = std::snprintf(text + used, size - used,
+                                "%s is set but is no variable of ch_lite; did you mean %s?\n", name,
+                                nearest.name);
+    if (n < 0 || static_cast<std::size_t>(n) >= size - used) {
+      text[used] = '\0';  // whole lines only
+      used = size;
+    } else {
+      used += static_cast<std::size_t>(n);
+    }
+  }
+  return unknown;
+}
+
+void print_knobs(std::FILE* out, const Knobs& current) {
+  for (std::size_t i = 0; i < kRows; ++i) {
+    char value[1536];
+    const KnobInfo& info = kTable[i].info;
+    std::fprintf(out, "%s=%s  (%s; default %s)\n    %s\n    Allowed: %s.\n", info.name,
+                 format_knob(i, current, value, sizeof value), info.type, info.default_value,
+                 info.doc, info.allowed);
+  }
+}
+
+void print_knobs_markdown(std::FILE* out) {
+  std::fputs("| variable | default | allowed | meaning |\n|---|---|---|---|\n", out);
+  for (const Row& row : kTable)
+    std::fprintf(out, "| `%s` | `%s` | %s | %s |\n", row.info.name, row.info.default_value,
+                 row.info.allowed, row.info.doc);
+}
+
+void print_knobs_man(std::FILE* out) {
+  std::fputs(
+      ".TH CH_LITE 7 \"\" \"ch_lite\" \"Environment variables\"\n"
+      ".SH NAME\nch_lite \\- environment variables of the ch_lite communication device of MPICH\n"
+      ".SH DESCRIPTION\n"
+      "The device reads these variables in MPI_Init, on every rank. A value that is not allowed "
+      "ends MPI_Init with a message that names the\n"
+      "variable, its value and what is allowed. An empty variable counts as not set. What the "
+      "environment does not set is taken from the\n"
+      "profile (LITE_PROFILE), if there is one: lines of NAME=VALUE, and comments that begin with "
+      "#.\n"
+      ".B lite\\-info\nprints the values in force.\n"
+      ".SH ENVIRONMENT\n",
+      out);
+  for (const Row& row : kTable) {
+    std::fprintf(out, ".TP\n.BR %s \" (%s, default %s)\"\n", row.info.name, row.info.type,
+                 row.info.default_value);
+    print_roff(out, row.info.doc);
+    std::fputs("\nAllowed: ", out);
+    print_roff(out, row.info.allowed);
+    std::fputs(".\n", out);
+  }
+  std::fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
+}
+
+}  // namespace mplite

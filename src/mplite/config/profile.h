@@ -1,0 +1,20 @@
+// The knobs in force: defaults, a profile (a file of LITE_* variables, as scripts/tune writes it),
+// the environment, each overriding what stands before it. Used where an engine starts, and by
+// lite_info.cpp.
+#pragma once
+#include <cstddef>
+
+#include "mplite/config/knobs.h"
+
+namespace mplite {
+
+// Reads the profile that LITE_PROFILE names, if there is one, and what `get` returns, what
+// mpiexec's -iface sets included. False: `error` (`size` bytes) holds a sentence that names
+// variable or file and line, and `knobs` is unchanged. Ordinary context.
+bool read_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
+
+// Sets the knobs that `text` has: lines of NAME=VALUE, empty lines, comments that begin with #;
+// blanks around name and value do not count. False: as above; `path` is for the sentence.
+bool apply_profile(const char* path, const char* text, Knobs& knobs, char* error, std::size_t size);
+
+}  // namespace mplite

@@ -1,0 +1,63 @@
+// Missing ranks, and hearing those who call.
+#include "mplite/engine/callers.h"
+
+namespace mplite {
+namespace {
+
+constexpr int kListenNodesMax = 64;  // see connections_wanted
+
+}  // namespace
+
+std::uint32_t Callers::connections_wanted() const {
+  return static_cast<std::uint32_t>(missing_ < 4                 ? 4
+                                    : missing_ < kListenNodesMax ? missing_
+                                                                 : kListenNodesMax);
+}
+
+int Callers::hear(int signo) {
+  if (listener_.hearing() || missing_ == 0 || listener_.fd() < 0) return 0;
+  if (const int rc = listener_.hear(signo); rc < 0) return rc;
+  const auto apply = [&](int fd) {
+    ++core_.counters.other_calls;
+    if (signo != 0) signals_.drive(fd, true);
+  };
+  apply(listener_.fd());
+  for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next) {
+    if (c->handshake.ours) continue;
+    c->handshake.heard_apart = core_.net.watch_caller(c->fd, c->pool_handle, false) == 0;
+    if (c->handshake.heard_apart) apply(c->fd);
+  }
+  return 0;
+}
+
+void Callers::stop_hearing() {
+  if (!listener_.hearing()) return;
+  core_.net.unwatch_caller(listener_.fd());
+  for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
+    if (c->handshake.heard_apart) leave(*c);
+  const bool apart = listener_.signal() != 0;
+  listener_.stop_hearing();
+  if (apart) {
+    signals_.drive(listener_.fd());
+    if (signals_.enabled()) core_.gate.ask_drain();
+  }
+  ++core_.counters.other_calls;
+}
+
+// From now on it is like a connection. What has come until now was announced by the callers'
+// signal, for which nobody reads messages: who is told by the other one looks again.
+void Callers::leave(Connection& c) {
+  core_.net.unwatch_caller(c.fd);
+  ++core_.counters.other_calls;
+  c.handshake.heard_apart = false;
+  if (listener_.signal() == 0) return;
+  signals_.drive(c.fd);
+  if (signals_.enabled()) core_.gate.ask_drain();
+}
+
+void Callers::proved(Connection& c) {
+  listener_.give_back();
+  leave(c);
+}
+
+}  // namespace mplite

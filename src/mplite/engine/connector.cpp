@@ -1,0 +1,293 @@
+// Our attempts, and connections and peers that are lost.
+#include "mplite/engine/connector.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "mplite/base/address.h"
+
+namespace mplite {
+namespace {
+
+constexpr std::int64_t kTieNs =
+    500'000'000;  // after a tie the peer's connection has this long before we try again
+constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
+constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
+// Of the time between two looks at them no more counts, nor more than this part of the whole.
+constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
+
+// Reasons for which a connect fails now and may succeed a moment later: the network on the way is
+// not there at present, or a resource of this host is used up. Not ECONNREFUSED: the peer's
+// listener is open before its address is published, so its process has ended.
+bool may_pass(int error) {
+  switch (error) {
+    case EHOSTUNREACH:
+    case EHOSTDOWN:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case ETIMEDOUT:
+    case EADDRNOTAVAIL:
+    case EAGAIN:
+    case EMFILE:
+    case ENFILE:
+    case ENOBUFS:
+    case ENOMEM:
+    case ENOSPC: return true;
+    default: return false;
+  }
+}
+
+}  // namespace
+
+int Connector::want_connection(int peer) {
+  Peer& p = core_.peers[peer];
+  switch (p.state) {
+    case PeerState::kUp:
+    case PeerState::kMaking: return 0;
+    case PeerState::kLost: return -p.error;
+    case PeerState::kGone: return -EPIPE;
+    case PeerState::kIdle: break;
+  }
+  const std::int64_t now = core_.net.now_ns();
+  if (core_.underway.connecting == 0) deadlines_looked_ns_ = now;
+  discount_absence(now);
+  core_.set_state(p, PeerState::kMaking);
+  ++core_.underway.connecting;
+  p.give_up_ns = now + core_.options.connect_timeout_ns;
+  p.attempts = 0;
+  p.connect_error = 0;
+  begin_connect(peer);
+  return p.state == PeerState::kLost ? -p.error : 0;
+}
+
+// A descriptor for an attempt of ours. False: there is none to be had. A stranger's node is freed
+// later, as somebody up the stack may hold a connection in handshake.
+bool Connector::make_room() {
+  Listener& listener = parts_.listener;
+  if (listener.give_spare()) return true;
+  Connection* stranger = core_.handshaking.first_to_evict();
+  if (stranger == nullptr) return false;
+  refuse(*stranger, NoteCode::kTooManyStrangers, 0);
+  return listener.give_spare() || !listener.has_spare();
+}
+
+// Starts our attempt if it can be started now; poll() tries again otherwise.
+void Connector::begin_connect(int peer) {
+  Peer& p = core_.peers[peer];
+  if (p.connection != nullptr) return;
+  if (core_.connections.free_count() == 0) {
+    if (core_.mode.in_signal_handler || !parts_.up.refill())
+      return;  // retried from poll() in ordinary context
+  }
+  const sockaddr_storage& address = parts_.remote.address_of(peer);
+  if (address.ss_family == 0) return lose(peer, EHOSTUNREACH);
+  int fd = core_.net.open_stream(address.ss_family);
+  ++core_.counters.other_calls;
+  while ((fd == -EMFILE || fd == -ENFILE) && make_room())
+    fd = core_.net.open_stream(address.ss_family);
+  if (fd < 0) {
+    if (!may_pass(-fd)) return lose(peer, -fd);
+    return retry_later(peer, -fd, kRetryNs);
+  }
+  Connection* c = core_.connections.take();
+  c->fd = fd;
+  c->handshake.ours = true;
+  c->peer = peer;
+  c->remote = address;
+  if (core_.is_remote(peer)) parts_.remote.prepare(*c, peer);
+  core_.set_state(*c, ConnectionState::kConnecting);
+  core_.net.set_options(fd, core_.options.stream);
+  p.connection = c;
+  core_.handshaking.add(*c);
+  parts_.signals.drive(fd);
+  const int rc = core_.net.connect(fd, address);
+  core_.counters.other_calls += 3;
+  if (rc < 0 && rc != -EINPROGRESS) {
+    attempt_failed(*c, -rc);
+    return;
+  }
+  c->interest = kReadable | kWritable;
+  if (int error = core_.net.watch(fd, c->pool_handle, c->interest); error < 0)
+    attempt_failed(*c, -error);
+}
+
+// The connection has come up: its policies begin.
+void Connector::start_tuning(Connection& c) const {
+  const Tuning& tuning = core_.options.tuning;
+  c.tuning.frames.start(core_.options.frame_bytes, kFrameBytesMax,
+                        tuning.has(Heuristic::kFrameGrowth));
+  c.tuning.halves.start(core_.options.split_min, core_.options.split_end,
+                        tuning.has(Heuristic::kBandit));
+  c.tuning.first_look.set_on(tuning.has(Heuristic::kFirstLook));
+  c.tuning.rcvlowat.start(tuning.has(Heuristic::kPollRcvlowat));
+  c.tuning.ahead.start(tuning.has(Heuristic::kReadAhead));
+}
+
+void Connector::come_up(Connection& c, int peer) {
+  Peer& p = core_.peers[peer];
+  core_.handshaking.remove(c);
+  if (c.handshake.heard_apart) parts_.callers.proved(c);
+  c.peer = peer;
+  start_tuning(c);
+  core_.set_state(c, ConnectionState::kUp);
+  p.connection = &c;
+  core_.set_state(p, PeerState::kUp);
+  --core_.underway.connecting;
+  ++core_.counters.connections;
+  if (parts_.readiness.preferred() == nullptr) parts_.readiness.prefer(c);
+  if (core_.is_remote(peer))
+    parts_.remote.connected(peer);
+  else
+    parts_.callers.no_longer_missing();
+  if (p.control.head != nullptr || p.bulk.head != nullptr) parts_.tx.flush(peer);
+}
+
+bool Connector::is_lower(int peer) const {
+  return core_.is_remote(peer)
+             ? std::memcmp(parts_.remote.name_key(peer), core_.options.keys.open, kKeyBytes) < 0
+             : peer < core_.options.rank;
+}
+
+// Our attempt ended. It is made again, until the deadline, if the peer has closed it in the
+// handshake (in a simultaneous open its own connection is coming; a flood of strangers may have
+// pushed ours out), or if the reason may pass. A dead peer does not answer then, or refuses.
+void Connector::attempt_failed(Connection& c, int error) {
+  const int peer = c.peer;
+  Peer& p = core_.peers[peer];
+  const bool spoke = is_tcp_up(c);
+  if (spoke)
+    p.give_up_ns +=
+        core_.net.now_ns() - c.handshake.tcp_up_ns;  // the deadline is for the time without TCP
+  p.connection = nullptr;
+  drop(c);
+  // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
+  const bool closed = error == ECONNRESET || error == ECONNABORTED || error == EPIPE;
+  if (!closed && (spoke || !may_pass(error))) return lose(peer, error);
+  retry_later(peer, closed ? 0 : error,
+              closed && is_lower(peer) ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
+}
+
+// `error`: why the last attempt failed before TCP was up; 0: it failed later.
+void Connector::retry_later(int peer, int error, std::int64_t delay_ns) {
+  Peer& p = core_.peers[peer];
+  const std::int64_t now = core_.net.now_ns();
+  if (now >= p.give_up_ns) return lose(peer, error != 0 ? error : ETIMEDOUT);
+  p.connect_error = error;
+  p.retry_ns = now + delay_ns;
+  if (p.attempts < UINT8_MAX) ++p.attempts;
+}
+
+void Connector::drop(Connection& c) {
+  if (c.state == ConnectionState::kFree) return;
+  if (c.state != ConnectionState::kUp) core_.handshaking.remove(c);
+  if (c.handshake.heard_apart) core_.net.unwatch_caller(c.fd);
+  c.handshake.heard_apart = false;
+  parts_.rx.forget(c);
+  parts_.readiness.forget(c);
+  core_.net.close(c.fd);
+  core_.counters.other_calls += 2;
+  c.fd = -1;
+  parts_.listener.regain_spare();
+  core_.set_state(c, ConnectionState::kFree);
+  core_.free_later(c);
+}
+
+void Connector::lose(int peer, int error) {
+  Peer& p = core_.peers[peer];
+  if (p.state == PeerState::kLost || p.state == PeerState::kGone) return;
+  if (p.state == PeerState::kMaking) --core_.underway.connecting;
+  if (p.state != PeerState::kUp && !core_.is_remote(peer)) parts_.callers.no_longer_missing();
+  const bool departed = core_.is_remote(peer) && parts_.remote.lost(peer, error);
+  core_.set_state(p, core_.quiescing ? PeerState::kGone : PeerState::kLost, error);
+  DeferFree defer(core_);
+  parts_.tx.fail_sends(peer, error);
+  if (p.connection != nullptr) {
+    Connection* c = p.connection;
+    p.connection = nullptr;
+    drop(*c);
+  }
+  if (!core_.quiescing && !departed)
+    core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
+                     error, core_.is_remote(peer) ? &parts_.remote.address_of(peer) : nullptr);
+  if (!core_.quiescing && lost_ != nullptr) lost_(lost_self_, peer, error);
+}
+
+void Connector::look_at_attempts(std::int64_t now) {
+  for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
+    Peer& p = core_.peers[i];
+    if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
+      continue;
+    if (now >= p.give_up_ns)
+      lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
+    else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler)
+      begin_connect(i);  // the handler had no node for it, or the attempt before failed
+  }
+}
+
+void Connector::discount_absence(std::int64_t now) {
+  const std::int64_t counts = std::min(kAwayNs, core_.options.connect_timeout_ns / kAwayPart);
+  const std::int64_t away = now - deadlines_looked_ns_ - counts;
+  deadlines_looked_ns_ = now;
+  if (away <= 0) return;
+  for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
+    Peer& p = core_.peers[i];
+    if (p.state == PeerState::kMaking && (p.connection == nullptr || !is_tcp_up(*p.connection)))
+      p.give_up_ns += away;
+  }
+}
+
+void Connector::look_for_silence() {
+  const StreamOptions& o = core_.options.stream;
+  const std::int64_t now = core_.net.now_ns();
+  if (o.keepalive_idle_s == 0 || now < silence_look_ns_) return;
+  silence_look_ns_ = now + kSilenceStrideNs;
+  const std::int64_t limit_ms =
+      1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
+  for (int i = 0; i < core_.peer_count; ++i) {
+    const Connection* c = core_.peers[i].connection;
+    if (c == nullptr || !is_tcp_up(*c)) continue;
+    ++core_.counters.other_calls;
+    if (core_.net.is_silent(c->fd, limit_ms)) lose(i, ETIMEDOUT);
+  }
+}
+
+// Whether we have a connection with a peer at this address, or are making one.
+bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {
+  for (int i = 0; i < core_.peer_count; ++i)
+    if (core_.peers[i].connection != nullptr && is_same_host(parts_.remote.address_of(i), address))
+      return true;
+  return false;
+}
+
+bool Connector::is_host_of_a_missing_peer(const sockaddr_storage& address) const {
+  for (int i = 0; i < core_.peer_count; ++i) {
+    const PeerState state = core_.peers[i].state;
+    if (i != core_.options.rank && (state == PeerState::kIdle || state == PeerState::kMaking) &&
+        is_same_host(parts_.remote.address_of(i), address))
+      return true;
+  }
+  return false;
+}
+
+void Connector::refuse(Connection& c, NoteCode why, int error, HelloFault fault) {
+  // The other side of a tie that already took our connection closes its own like this
+  // (c.handshake.hello is our challenge, to the rank it claims to be). A reset may have swallowed
+  // even its hello; then only its address tells.
+  const int claimed = c.handshake.realm != HelloRealm::kJob ? c.handshake.claimed
+                      : c.handshake.hello.magic != 0        ? static_cast<int>(c.handshake.hello.to)
+                                                            : -1;
+  const bool tie = why == NoteCode::kHandshakeClosed &&
+                   (claimed >= 0 ? core_.peers[claimed].connection != nullptr
+                                 : error == ECONNRESET && c.handshake.heard_bytes == 0 &&
+                                       is_host_of_a_connection(c.remote));
+  if (tie) {
+    ++core_.counters.ties;
+  } else {
+    ++core_.counters.connections_refused;
+    core_.notes.note(why, -1, error, &c.remote, fault);
+  }
+  drop(c);
+}
+
+}  // namespace mplite

@@ -1,0 +1,94 @@
+// Connections on their way up and down: our attempts, when they are made again, and what is done
+// with a connection or a peer that is lost. Used by handshaker.h, acceptor.h and the engine; uses
+// the queues, remote_jobs.h, callers.h.
+#pragma once
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+#include "mplite/engine/callers.h"
+#include "mplite/engine/engine_core.h"
+#include "mplite/engine/listener.h"
+#include "mplite/engine/readiness.h"
+#include "mplite/engine/remote_jobs.h"
+#include "mplite/engine/rx_stream.h"
+#include "mplite/engine/socket_signals.h"
+#include "mplite/engine/tx_queue.h"
+#include "mplite/engine/upcalls.h"
+#include "mplite/net/handshake.h"
+#include "mplite/observe/log.h"
+
+namespace mplite {
+
+// Called once when a peer is given up, gate held, perhaps in the handler. `error` is an errno, or a
+// fault of loss.h. Its send operations have been completed with that error before.
+using LostCallback = void (*)(void* self, int peer, int error);
+
+// Gate held throughout.
+class Connector {
+ public:
+  // What it needs of the parts below.
+  struct Parts {
+    Upcalls& up;
+    Listener& listener;
+    Readiness& readiness;
+    SocketSignals& signals;
+    TxQueue& tx;
+    RxStream& rx;
+    RemoteJobs& remote;
+    Callers& callers;
+  };
+
+  Connector(EngineCore& core, const Parts& parts) : core_(core), parts_(parts) {}
+  Connector(const Connector&) = delete;
+  Connector& operator=(const Connector&) = delete;
+
+  void set_lost(LostCallback lost, void* self) {
+    lost_ = lost;
+    lost_self_ = self;
+  }
+
+  // Of a peer that is not connected. 0: a connection is coming; -errno: it is lost.
+  int want_connection(int peer) MPLITE_SIGNAL_SAFE;
+  // Of two attempts, that of the lower process stays.
+  bool is_lower(int peer) const MPLITE_SIGNAL_SAFE;
+  // The handshake has come to its end: frames may flow.
+  void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // Our attempt has come to an end.
+  void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
+  // Somebody who did not prove to be of this job: noted, dropped; the job goes on.
+  void refuse(Connection& c, NoteCode why, int error,
+              HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
+  // Closes and frees; what it meant to its peer is the caller's business.
+  void drop(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Gives a peer up: everything queued for it completes with `error`, then the layer above is told,
+  // once.
+  void lose(int peer, int error) MPLITE_SIGNAL_SAFE;
+
+  // The deadline for a connect counts time in which attempts are made. While the application
+  // computes nobody makes them, so of the time since the last look only a part counts.
+  void discount_absence(std::int64_t now) MPLITE_SIGNAL_SAFE;
+  // Attempts whose time is over, and those that are due again.
+  void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
+  std::int64_t deadlines_looked_ns() const MPLITE_SIGNAL_SAFE { return deadlines_looked_ns_; }
+  // Whether a peer that is not connected yet is on this host. Ports do not matter.
+  bool is_host_of_a_missing_peer(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
+  // Once a second: peers that were cut off while data was under way (a hello that nobody has
+  // answered yet is such data), which keepalive does not see.
+  void look_for_silence() MPLITE_SIGNAL_SAFE;
+
+ private:
+  void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
+  bool make_room() MPLITE_SIGNAL_SAFE;
+  void retry_later(int peer, int error, std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
+  void start_tuning(Connection& c) const MPLITE_SIGNAL_SAFE;
+  bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
+
+  EngineCore& core_;
+  const Parts parts_;
+  LostCallback lost_ = nullptr;
+  void* lost_self_ = nullptr;
+  std::int64_t deadlines_looked_ns_ = 0;
+  std::int64_t silence_look_ns_ = 0;
+};
+
+}  // namespace mplite

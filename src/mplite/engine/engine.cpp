@@ -1,0 +1,141 @@
+// The engine's life: start, memory, end; and the calls in which several parts have a share. Which
+// part does what is in engine.h.
+#include "mplite/engine/engine.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "mplite/base/address.h"
+#include "mplite/observe/log.h"
+
+namespace mplite {
+
+Engine::Engine(Net& net, const EngineOptions& options)
+    : core_(net, options),
+      up_(*this),
+      listener_(
+          net, core_.counters, options.listener, options.spare,
+          options.peers != nullptr ? options.peers[options.rank].address.ss_family : AF_UNSPEC),
+      readiness_(core_, up_),
+      signals_(core_, listener_),
+      tx_(core_, up_, readiness_),
+      rx_(core_, up_, readiness_),
+      remote_(core_, tx_),
+      callers_(core_, listener_, signals_),
+      connector_(core_, {up_, listener_, readiness_, signals_, tx_, rx_, remote_, callers_}),
+      handshaker_(core_, readiness_, remote_, connector_),
+      acceptor_(core_, up_, listener_, signals_, connector_, handshaker_),
+      poller_(core_,
+              {listener_, readiness_, signals_, tx_, rx_, connector_, handshaker_, acceptor_}) {
+  set_sink(FrameKind::kGoodbye, remote_.goodbye_sink());
+  const Tuning& tuning = options.tuning;
+  if (!tuning.has(Heuristic::kHalves)) core_.options.split_min = core_.options.split_end = 0;
+  if (!tuning.has(Heuristic::kFrameTries)) core_.options.frame_tries = 0;
+  if (!tuning.has(Heuristic::kEpollDetach)) core_.options.detach_after = 0;
+  if (!tuning.has(Heuristic::kLowWater)) core_.options.low_water_bytes = 0;
+}
+
+Engine::~Engine() {
+  // First of all nobody can be sent to: the callbacks below may try.
+  for (int i = 0; core_.peers != nullptr && i < core_.peer_count; ++i)
+    if (core_.peers[i].state != PeerState::kLost && core_.peers[i].state != PeerState::kGone)
+      core_.set_state(core_.peers[i], PeerState::kGone);
+  for (int i = 0; core_.peers != nullptr && i < core_.peer_count; ++i) {
+    Peer& p = core_.peers[i];
+    if (p.connection != nullptr) {
+      core_.net.close(p.connection->fd);
+      p.connection->fd = -1;
+    }
+    tx_.fail_sends(i, ECANCELED);
+    p.connection = nullptr;
+  }
+  for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
+    if (c->fd >= 0) core_.net.close(c->fd);
+  core_.connections.visit_taken([this](Connection* c) {
+    c->rx.begin = c->rx.end;
+    rx_.put_staging_away(*c);
+  });
+  core_.notes.print(core_.options.rank, core_.net.now_ns(), 2, true);
+  tx_.free_stale();
+}
+
+int Engine::start() {
+  const auto ranks = static_cast<std::size_t>(core_.options.size);
+  if (!core_.peer_table.start(ranks, ranks + kRemoteMax) || !remote_.start()) return -ENOMEM;
+  core_.peers = core_.peer_table.data();
+  core_.peer_count = core_.options.size;
+  callers_.start(core_.options.size - 1);
+  if (!refill()) return -ENOMEM;
+  return listener_.start();
+}
+
+bool Engine::refill() {
+  if (!core_.notes.empty()) core_.notes.print(core_.options.rank, core_.net.now_ns());
+  // Each, whatever becomes of the others: with read-ahead buffers what is read may free memory.
+  const bool connections = core_.connections.reserve(callers_.connections_wanted());
+  const bool rx = rx_.refill(), tx = tx_.refill();
+  return connections && rx && tx;
+}
+
+void Engine::disown() {
+  if (listener_.fd() >= 0) core_.net.disown(listener_.fd());
+  for (int i = 0; i < core_.peer_count; ++i)
+    if (core_.peers[i].connection != nullptr) core_.net.disown(core_.peers[i].connection->fd);
+  for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
+    if (c->fd >= 0) core_.net.disown(c->fd);
+  core_.net.disown(-1);
+}
+
+void Upcalls::lose(int peer, int error) { engine_.connector_.lose(peer, error); }
+int Upcalls::want_connection(int peer) { return engine_.connector_.want_connection(peer); }
+bool Upcalls::refill() { return engine_.refill(); }
+
+std::int64_t Engine::round_trip_ns(int peer) {
+  const Connection* c = core_.peers[peer].connection;
+  if (c == nullptr || c->state != ConnectionState::kUp) return 0;
+  ++core_.counters.other_calls;
+  return std::int64_t{1000} * core_.net.round_trip_us(c->fd);
+}
+
+void Engine::prefer(int peer) {
+  Connection* c = core_.peers[peer].connection;
+  if (c != nullptr && c->state == ConnectionState::kUp) readiness_.prefer(*c);
+}
+
+void Engine::set_signal_driven(int tid, int signo) {
+  signals_.drive_all(tid, signo);
+  if (tid == 0) callers_.stop_hearing();
+}
+
+int Engine::connect(const ProcessName& name) {
+  const int peer = remote_.connect(name);
+  if (peer >= 0 && core_.is_remote(peer))
+    handshaker_.retry_stalled();  // it may have called before we knew it
+  return peer;
+}
+
+int Engine::connect_by_port(const PortName& port) {
+  const int peer = connect(port.owner);
+  if (peer >= 0 && core_.is_remote(peer) && core_.peers[peer].state == PeerState::kIdle)
+    remote_.use_port(peer, port);
+  return peer;
+}
+
+void Engine::key_of(int peer, std::uint8_t (&key)[kKeyBytes]) const {
+  std::memcpy(key, remote_.name_key(peer), sizeof key);
+}
+
+const char* Engine::describe(int peer, char* text, std::size_t size) const {
+  char address[96];
+  format_address(remote_.address_of(peer), address, sizeof address);
+  if (core_.is_remote(peer))
+    std::snprintf(text, size, "a process of another job (%s)", address);
+  else
+    std::snprintf(text, size, "rank %d on host %s (%s)", peer, core_.options.peers[peer].host,
+                  address);
+  return text;
+}
+
+}  // namespace mplite

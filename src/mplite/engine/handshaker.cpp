@@ -1,0 +1,256 @@
+// Hello, challenge, proof, acceptance; callers that have to wait for an answer.
+#include "mplite/engine/handshaker.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace mplite {
+
+// A handshake message is 64 bytes on a fresh socket: if the kernel does not take it whole,
+// something is very wrong with this connection.
+bool Handshaker::say(Connection& c, const Hello& message) {
+  const iovec part = {const_cast<Hello*>(&message), sizeof message};
+  const std::int64_t n = core_.net.write(c.fd, &part, 1);
+  ++core_.counters.writes;
+  return n == static_cast<std::int64_t>(sizeof message);
+}
+
+bool Handshaker::say_hello(Connection& c) {
+  std::uint8_t nonce[kNonceBytes];
+  core_.net.random(nonce, sizeof nonce);
+  const bool job = c.handshake.realm == HelloRealm::kJob;
+  c.handshake.hello =
+      hello_start(hello_context(c), job ? c.peer : static_cast<int>(remote_.port_of(c)), nonce);
+  return say(c, c.handshake.hello);
+}
+
+// Reads the rest of a message. False: it is not here yet, or the connection is gone.
+bool Handshaker::hear(Connection& c) {
+  while (c.handshake.heard_bytes < kHelloBytes) {
+    // Not one byte more than the message: what follows an accept belongs to the frames.
+    const iovec part = {c.handshake.heard + c.handshake.heard_bytes,
+                        kHelloBytes - c.handshake.heard_bytes};
+    const std::int64_t n = core_.net.read(c.fd, &part, 1);
+    ++core_.counters.reads;
+    if (n == -EAGAIN) return false;
+    if (n <= 0) {
+      if (c.handshake.ours)
+        connector_.attempt_failed(c, n == 0 ? ECONNRESET : static_cast<int>(-n));
+      else
+        connector_.refuse(c, NoteCode::kHandshakeClosed, static_cast<int>(-n));
+      return false;
+    }
+    c.handshake.heard_bytes += static_cast<std::uint32_t>(n);
+  }
+  return true;
+}
+
+void Handshaker::step(Connection& c) {
+  DeferFree defer(core_);
+  while (c.state != ConnectionState::kUp && c.state != ConnectionState::kFree) {
+    if (c.handshake.stalled) {
+      look_beyond(c);
+      break;
+    }
+    if (c.state == ConnectionState::kConnecting) {
+      // Before a failure is judged: nobody has looked for a while.
+      connector_.discount_absence(core_.net.now_ns());
+      const int rc = core_.net.connect_result(c.fd);
+      ++core_.counters.other_calls;
+      if (rc == -EINPROGRESS || rc == -EAGAIN) break;
+      if (rc < 0) {
+        connector_.attempt_failed(c, -rc);
+        break;
+      }
+      if (!say_hello(c)) {
+        connector_.attempt_failed(c, ECONNABORTED);
+        break;
+      }
+      core_.set_state(c, ConnectionState::kAwaitChallenge);
+      c.handshake.tcp_up_ns = core_.net.now_ns();
+      readiness_.set_interest(c, kReadable);
+      continue;
+    }
+    if (!hear(c)) break;
+    Hello said;
+    std::memcpy(&said, c.handshake.heard, sizeof said);
+    c.handshake.heard_bytes = 0;
+    hear_hello(c, said);
+  }
+}
+
+// Theirs, first message: by which key it has to prove itself. False: not to be answered now or at
+// all.
+bool Handshaker::recognise(Connection& c, const Hello& said) {
+  if (said.realm == HelloRealm::kPair) {
+    c.handshake.claimed = remote_.find(said.mac);
+    if (c.handshake.claimed < 0) {
+      stall(c);  // its job may be quicker than ours in reading names: until Engine::connect(), or
+                 // its deadline
+      return false;
+    }
+    std::memcpy(c.handshake.key, remote_.pair_key_of(c.handshake.claimed), kKeyBytes);
+  } else if (core_.mode.in_signal_handler) {
+    stall(c);  // who comes by a port may be new, and that takes memory, and the arithmetic of its
+               // key time
+    return false;
+  } else if (!remote_.know_caller(said, c.handshake.key)) {
+    ++core_.counters.connections_refused;
+    say(c, hello_refuse(said));
+    connector_.drop(c);
+    return false;
+  }
+  c.handshake.realm = said.realm;
+  std::memcpy(c.handshake.initiator, said.mac, kKeyBytes);
+  return true;
+}
+
+// The message stays where it is until ordinary context, or until its process becomes known, or the
+// deadline.
+void Handshaker::stall(Connection& c) {
+  c.handshake.stalled = true;
+  c.handshake.stall_round = stall_round_;
+  c.handshake.heard_bytes = kHelloBytes;
+}
+
+// Behind a message that has not been answered there must be nothing: whoever speaks on, or has
+// gone, is dropped.
+void Handshaker::look_beyond(Connection& c) {
+  std::uint8_t beyond;
+  const iovec part = {&beyond, 1};
+  ++core_.counters.reads;
+  if (core_.net.read(c.fd, &part, 1) == -EAGAIN) return;
+  ++core_.counters.connections_refused;
+  connector_.drop(c);
+}
+
+void Handshaker::retry_stalled() {
+  DeferFree defer(core_);
+  ++stall_round_;
+  for (Connection* c = core_.handshaking.first(); c != nullptr;) {
+    if (!c->handshake.stalled || c->handshake.stall_round == stall_round_) {
+      c = c->list_next;
+      continue;
+    }
+    c->handshake.stalled = false;
+    step(*c);
+    c = core_.handshaking.first();  // that may have taken others out
+  }
+}
+
+// A caller says hello: it is challenged.
+void Handshaker::challenge(Connection& c, const Hello& said) {
+  if (hello_is_foreign(said) && !recognise(c, said)) return;
+  std::uint8_t nonce[kNonceBytes];
+  core_.net.random(nonce, sizeof nonce);
+  Hello challenge;
+  const HelloFault fault = hello_answer(hello_context(c), said, nonce, challenge);
+  if (fault != HelloFault::kNone) return connector_.refuse(c, NoteCode::kStrangerDropped, 0, fault);
+  c.handshake.hello = challenge;
+  if (!say(c, challenge)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+  core_.set_state(c, ConnectionState::kAwaitProof);
+}
+
+// A caller proves itself: it is accepted, unless the peer has another connection.
+void Handshaker::check_proof(Connection& c, const Hello& said) {
+  if (c.handshake.realm == HelloRealm::kPort && core_.mode.in_signal_handler) return stall(c);
+  Hello acceptance;
+  const HelloFault fault = hello_accept(hello_context(c), c.handshake.hello, said, acceptance);
+  if (fault != HelloFault::kNone) return connector_.refuse(c, NoteCode::kStrangerDropped, 0, fault);
+  if (c.handshake.realm == HelloRealm::kPort) c.handshake.claimed = remote_.admit_caller(c, said);
+  // The number that it had when it said hello may stand for another process by now.
+  if (c.handshake.realm == HelloRealm::kPair)
+    c.handshake.claimed = remote_.find(c.handshake.initiator);
+  const int peer =
+      c.handshake.realm == HelloRealm::kJob ? static_cast<int>(said.from) : c.handshake.claimed;
+  if (peer < 0) return connector_.refuse(c, NoteCode::kAcceptFailed, -peer);
+  Peer& p = core_.peers[peer];
+  if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
+    // It comes too late: the other half of a tie, or a peer that was given up.
+    ++(p.state == PeerState::kUp ? core_.counters.ties : core_.counters.connections_refused);
+    return connector_.drop(c);
+  }
+  if (p.connection != nullptr) {
+    // Both sides started one: the one that the lower rank began stays. Ours had sent no frame
+    // yet, so nothing is lost with it.
+    ++core_.counters.ties;
+    if (!connector_.is_lower(peer)) return connector_.drop(c);
+    Connection* own = p.connection;
+    p.connection = nullptr;
+    yield_tie(*own);
+  }
+  if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+  if (p.state == PeerState::kIdle) {
+    core_.set_state(p, PeerState::kMaking);
+    ++core_.underway.connecting;
+  }
+  connector_.come_up(c, peer);
+}
+
+// We are challenged: we prove ourselves.
+void Handshaker::prove(Connection& c, const Hello& said) {
+  Hello proof;
+  const HelloFault fault = hello_prove(hello_context(c), c.handshake.hello, said, proof);
+  // Whoever uses a port's name is told, and nobody else is concerned.
+  if (fault != HelloFault::kNone && c.handshake.realm == HelloRealm::kPort)
+    return connector_.attempt_failed(
+        c, hello_is_refusal(c.handshake.hello, said) ? ECONNREFUSED : EKEYREJECTED);
+  if (fault != HelloFault::kNone) {
+    core_.notes.note(NoteCode::kStrangerDropped, c.peer, 0, &c.remote, fault);
+    return connector_.attempt_failed(c, EPROTO);
+  }
+  c.handshake.hello = proof;
+  if (!say(c, proof)) return connector_.attempt_failed(c, ECONNABORTED);
+  core_.set_state(c, ConnectionState::kAwaitAccept);
+}
+
+void Handshaker::hear_hello(Connection& c, const Hello& said) {
+  switch (c.state) {
+    case ConnectionState::kAwaitHello: return challenge(c, said);
+    case ConnectionState::kAwaitProof: return check_proof(c, said);
+    case ConnectionState::kAwaitChallenge: return prove(c, said);
+    case ConnectionState::kAwaitAccept:
+      if (hello_done(hello_context(c), c.handshake.hello, said) != HelloFault::kNone)
+        return connector_.attempt_failed(c, EPROTO);
+      return connector_.come_up(c, c.peer);
+    default: __builtin_trap();
+  }
+}
+
+// Our attempt ends in favour of the peer's. If the peer's listener has it already, it hears who we
+// are before the end, and so does not take us for a stranger that came and went.
+void Handshaker::yield_tie(Connection& own) {
+  if (own.state == ConnectionState::kConnecting && core_.net.connect_result(own.fd) == 0)
+    say_hello(own);
+  connector_.drop(own);
+}
+
+HelloContext Handshaker::hello_context(const Connection& c) const {
+  if (c.handshake.realm == HelloRealm::kJob)
+    return {core_.options.rank, core_.options.size, core_.options.secret};
+  return {static_cast<int>(remote_.window()), 0, c.handshake.key, c.handshake.realm,
+          c.handshake.initiator};
+}
+
+void Handshaker::drop_overdue(std::int64_t now) {
+  for (Connection* c = core_.handshaking.first(); c != nullptr;) {
+    if (c->handshake.ours || now < c->handshake.deadline_ns ||
+        (c->handshake.stalled && core_.mode.in_signal_handler)) {
+      c = c->list_next;
+      continue;
+    }
+    // What it said may lie in the socket unread: the application computed meanwhile.
+    step(*c);
+    if (c->state != ConnectionState::kUp && c->state != ConnectionState::kFree) {
+      // A rank computes between its calls for as long as it likes.
+      if (connector_.is_host_of_a_missing_peer(c->remote))
+        c->handshake.deadline_ns = now + kHandshakeNs;
+      else
+        connector_.refuse(*c, NoteCode::kHandshakeTimeout, 0);
+    }
+    c = core_.handshaking
+            .first();  // a tie may have taken others out; each turn ends one, or its deadline
+  }
+}
+
+}  // namespace mplite

@@ -1,0 +1,28 @@
+// What the engine keeps of each peer. Data only: the queues belong to the way out, the rest to who
+// makes connections. Used by engine_core.h.
+#pragma once
+#include <cstdint>
+
+#include "mplite/engine/connection.h"
+#include "mplite/engine/states.h"
+
+namespace mplite {
+
+struct SendQueue {
+  SendOp* head = nullptr;
+  SendOp* tail = nullptr;
+};
+
+struct Peer {
+  Connection* connection = nullptr;
+  SendQueue control, bulk;      // what has not been cut into frames
+  std::int64_t give_up_ns = 0;  // while kMaking, without TCP
+  int connect_error = 0;        // of the last attempt, 0: none, or TCP was up
+  int error = 0;
+  int corks = 0;
+  PeerState state = PeerState::kIdle;
+  std::uint8_t attempts = 0;  // ours that were closed before they were up
+  std::int64_t retry_ns = 0;  // no new one before
+};
+
+}  // namespace mplite

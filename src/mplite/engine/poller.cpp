@@ -1,0 +1,218 @@
+// Polling, waiting, and what is done with what epoll tells.
+#include "mplite/engine/poller.h"
+
+#include <cerrno>
+
+#include "mplite/net/loss.h"
+#include "mplite/observe/trace.h"
+
+namespace mplite {
+namespace {
+
+constexpr std::int64_t kDeadlineStrideNs = 1'000'000;  // between looks at the deadlines
+constexpr unsigned kSilenceStride = 4096;              // polls between looks at the clock for it
+
+}  // namespace
+
+Poller::Poller(EngineCore& core, const Parts& parts) : core_(core), parts_(parts) {
+  const Tuning& tuning = core.options.tuning;
+  if (!tuning.has(Heuristic::kFusedPoll)) unfused_ = 1;
+  peek_.start(tuning.has(Heuristic::kPeek));
+}
+
+void Poller::handle(const NetEvent& event) {
+  if (event.token == Listener::kToken) {
+    parts_.acceptor.accept_all();
+    return;
+  }
+  Connection* c = core_.connections.find(event.token);
+  if (c == nullptr || c->state == ConnectionState::kFree)
+    return;  // dropped by an earlier event of the same batch
+  if (c->state != ConnectionState::kUp) {
+    parts_.handshaker.step(*c);
+    if (c->state != ConnectionState::kUp) return;
+    if ((event.ready & kReadable) == 0) return;
+  }
+  const std::uint64_t handle = c->pool_handle;
+  if ((event.ready & kWritable) != 0 && c->tx.count > 0) parts_.tx.flush(c->peer);
+  if ((event.ready & kReadable) != 0 && c->pool_handle == handle &&
+      c->state == ConnectionState::kUp)
+    parts_.rx.pump(*c);
+}
+
+int Poller::poll_all() {
+  if (core_.mode.callers_only) return parts_.acceptor.poll_callers();
+  if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
+  parts_.rx.parse_rest();
+  if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
+  return look_at_all();
+}
+
+void Poller::look_at_deadlines() {
+  if (!core_.mode.in_signal_handler) parts_.handshaker.retry_stalled();
+  const std::int64_t now = core_.net.now_ns();
+  parts_.listener.resume_when_due(now);
+  parts_.connector.discount_absence(now);
+  parts_.handshaker.drop_overdue(now);
+  parts_.connector.look_at_attempts(now);
+}
+
+// By epoll, which does not tell of what the detached connection has.
+int Poller::look_at_all() {
+  NetEvent events[kEventsMax];
+  int n = 0;
+  DeferFree defer(core_);
+  // A handler is not called again for what it leaves: with more ready than fit, all have to have
+  // their turn (some of them may stay ready).
+  for (int turns = core_.mode.poll_all_sockets ? core_.peer_count / kEventsMax + 1 : 1; turns > 0;
+       --turns) {
+    ++core_.counters.waits;
+    const int found = core_.net.wait(events, kEventsMax, 0);
+    for (int i = 0; i < found; ++i) handle(events[i]);
+    if (found > 0) n += found;
+    crowded_ = found > 1;
+    if (found < kEventsMax) break;
+  }
+  ++looks_at_all_;
+  if ((core_.handshaking.count() > 0 || core_.underway.connecting > 0 ||
+       parts_.listener.paused()) &&
+      (n > 0 || core_.net.now_ns() - parts_.connector.deadlines_looked_ns() >= kDeadlineStrideNs))
+    look_at_deadlines();
+  if (looks_at_all_ % kSilenceStride == 0) parts_.connector.look_for_silence();
+  return n;
+}
+
+// The preferred connection is read. Whether something came.
+int Poller::poll_preferred() {
+  Connection* c = parts_.readiness.preferred();
+  if (c == nullptr || c->rx.paused || c->rx.in_ready_list) return 0;
+  const bool detached = c == parts_.readiness.detached();
+  const bool peeks = detached && c->rx.staging == nullptr && !c->rx.in_frame && peeks_first(*c);
+  if (peeks && peek_finds_nothing(*c)) return 0;
+  const int repolls = detached && !core_.mode.background ? repolls_ : 0;
+  int left = repolls;
+  const bool moved = parts_.rx.pump(*c, left);
+  polls_ += static_cast<unsigned>(repolls - left);
+  if (peeks && moved) peek_.found(polls_);
+  return moved ? 1 : 0;
+}
+
+int Poller::poll() {
+  if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
+  parts_.rx.parse_rest();
+  if (core_.mode.poll_all_sockets) return poll_all();
+  const unsigned strides = polls_ / kAllStride;
+  ++polls_;
+  if (!outstanding_ && !is_anything_underway() && polls_ % kIdleStride != 0) return 0;
+  int moved = 0;
+  // While several have something, all have their turn: the preferred one alone would be served
+  // until it has nothing left.
+  const bool all = crowded_;
+  {
+    DeferFree defer(core_);
+    if (all) {
+      if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
+    } else {
+      moved = poll_preferred();
+      if (!parts_.signals.enabled() && parts_.readiness.should_detach()) parts_.readiness.detach();
+    }
+    repolls_ = 0;
+  }
+  if (parts_.readiness.preferred() == nullptr || all || is_anything_underway() ||
+      polls_ / kAllStride != strides)
+    moved += look_at_all();
+  return moved;
+}
+
+bool Poller::may_read_one() const {
+  const Connection* c = parts_.readiness.detached();
+  return c != nullptr && outstanding_ && !crowded_ && !core_.mode.poll_all_sockets &&
+         !core_.mode.background &&
+         (core_.underway.gathered | core_.handshaking.count() | core_.underway.connecting |
+          core_.underway.queued_sends | unfused_) == 0 &&
+         c->rx.staging == nullptr && !c->rx.in_frame && !c->rx.paused &&
+         !c->tuning.ahead.header_only() && c->rx.low_water == c->tuning.rcvlowat.mark();
+}
+
+// A peek (peek.h) says that there is nothing to read.
+bool Poller::peek_finds_nothing(const Connection& c) {
+  if (!peeks_first(c) || Peek::reads_at(polls_)) return false;
+  ++core_.counters.looks;
+  return !core_.net.has_input(c.fd);
+}
+
+// Somebody waits, for the first time since a packet left.
+void Poller::delay_first_look(Connection& c) {
+  FirstLook& look = c.tuning.first_look;
+  const std::int64_t delay_ns = look.wait(c.tuning.rcvlowat.small());
+  if (look.timed()) look.began(core_.net.now_ns());
+  if (delay_ns != 0) core_.net.spin(delay_ns);
+}
+
+std::uint32_t Poller::read_one(const std::uint8_t** packet) {
+  EngineCore& core = core_;
+  RxStream& rx = parts_.rx;
+  Connection& c = *parts_.readiness.detached();
+  const unsigned strides = polls_ / kAllStride;
+  int repolls = c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1 ? repolls_ : 0;
+  repolls_ = 0;
+  if (!rx.have_staging(c)) return 0;
+  const iovec part = {c.rx.staging->bytes, ReadAhead::kBytes};
+  std::int64_t n = -EAGAIN;
+  if (repolls > 0 && c.tuning.first_look.is_first()) delay_first_look(c);
+  do {
+    ++polls_;
+    if (peek_finds_nothing(c)) continue;
+    ++core.counters.reads;
+    n = core.net.read(c.fd, &part, 1);
+    if (n == -EAGAIN) ++core.counters.reads_empty;
+  } while (n == -EAGAIN && repolls-- > 0);
+  const bool all = polls_ / kAllStride != strides;
+  if (n > 0) {
+    trace(TraceEvent::kRead, c.peer, static_cast<std::uint64_t>(n), part.iov_len);
+    const auto got = static_cast<std::uint32_t>(n);
+    if (peeks_first(c)) peek_.found(polls_);
+    rx.note_answer(c);
+    c.tuning.ahead.read(got == part.iov_len, true);
+    c.rx.end = got;
+    core.counters.bytes_in += got;
+    std::uint32_t length = 0;
+    if (got > kFrameHeaderBytes) [[likely]]
+      length = control_length(c.rx.staging->bytes);
+    if (length != 0 && kFrameHeaderBytes + length == got && !all) [[likely]] {
+      c.rx.begin = got;
+      *packet = c.rx.staging->bytes + kFrameHeaderBytes;
+      rx.note_control(c, length);
+      return length;
+    }
+  }
+  {
+    DeferFree defer(core);
+    if (n > 0) rx.parse(c);
+    if (n > 0 && (c.tuning.ahead.full() || c.rx.in_frame)) rx.pump(c);
+    rx.put_staging_away(c);
+    if (n <= 0 && n != -EAGAIN) parts_.connector.lose(c.peer, read_loss(n));
+  }
+  if (all) look_at_all();
+  return 0;
+}
+
+int Poller::wait(std::int64_t timeout_ns) {
+  NetEvent events[kEventsMax];
+  parts_.tx.flush_gathered();
+  if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
+  ++core_.counters.sleeps;
+  core_.gate.leave();
+  trace(TraceEvent::kSleep, -1, static_cast<std::uint64_t>(timeout_ns));
+  const int n = core_.net.wait(events, kEventsMax, timeout_ns);
+  trace(TraceEvent::kSleepEnd, -1, static_cast<std::uint64_t>(n));
+  core_.gate.enter();
+  DeferFree defer(core_);
+  for (int i = 0; i < n; ++i) handle(events[i]);
+  if (core_.handshaking.count() > 0 || core_.underway.connecting > 0 || parts_.listener.paused())
+    look_at_deadlines();
+  parts_.connector.look_for_silence();
+  return n > 0 ? n : 0;
+}
+
+}  // namespace mplite

@@ -1,0 +1,357 @@
+// The queues, the frames on the stream, and the end of send operations. Control packets, and what
+// leaves with them, are in tx_control.cpp.
+#include "mplite/engine/tx_queue.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include "mplite/engine/tx_frames.h"
+#include "mplite/net/loss.h"
+#include "mplite/observe/trace.h"
+
+namespace mplite {
+namespace {
+
+constexpr std::uint8_t kPadding[kPayloadAlignment] = {};
+static_assert(StreamPadding::kAlignment == kPayloadAlignment);
+
+// The list ends after `bytes`, which it has. Returns them.
+std::uint64_t shorten(iovec* parts, int& parts_count, std::uint64_t bytes) {
+  std::uint64_t listed = 0;
+  for (int i = 0;; ++i) {
+    if (listed + parts[i].iov_len < bytes) {
+      listed += parts[i].iov_len;
+      continue;
+    }
+    parts[i].iov_len = bytes - listed;
+    parts_count = i + 1;
+    return bytes;
+  }
+}
+
+// The rest of the frames, as far as there is room in the list. Their bytes.
+std::uint64_t list_frames(ConnectionTx& tx, iovec (&parts)[kIovsMax], int& parts_count) {
+  std::uint64_t offered = 0;
+  for (int i = 0; i < tx.count && parts_count < kIovsMax; ++i) {
+    OutFrame& f = tx.frame(i);
+    if (f.sent < kFrameHeaderBytes) {
+      parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + f.sent,
+                              kFrameHeaderBytes - f.sent};
+      offered += kFrameHeaderBytes - f.sent;
+    }
+    if (f.sent < head_bytes(f.header) && f.header.pad > 0) {
+      if (parts_count == kIovsMax) break;
+      const std::uint64_t rest =
+          std::min<std::uint64_t>(f.header.pad, head_bytes(f.header) - f.sent);
+      parts[parts_count++] = {const_cast<std::uint8_t*>(kPadding), rest};
+      offered += rest;
+    }
+    const std::uint64_t skip = payload_sent(f.header, f.sent);
+    const std::uint64_t rest = f.header.length - skip;
+    if (rest == 0) continue;
+    if (!f.pieces) {
+      if (parts_count == kIovsMax) break;
+      parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, rest};
+      offered += rest;
+      continue;
+    }
+    std::uint64_t listed = 0;
+    parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
+    offered += listed;  // less than the rest only when the list is full, which ends the loop
+  }
+  return offered;
+}
+
+}  // namespace
+
+MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes) {
+  return static_cast<std::uint8_t*>(std::malloc(bytes));
+}
+MPLITE_ORDINARY void free_copy(std::uint8_t* copy) { std::free(copy); }
+
+TxQueue::TxQueue(EngineCore& core, Upcalls& up, Readiness& readiness)
+    : core_(core), up_(up), readiness_(readiness) {
+  padding_.start(core.options.tuning.has(Heuristic::kStreamPadding));
+}
+
+void TxQueue::free_stale() {
+  while (stale_ != nullptr) {
+    SendOp* op = stale_;
+    stale_ = op->next;
+    give(op);
+  }
+}
+
+bool TxQueue::refill() {
+  free_stale();
+  return sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket);
+}
+
+void TxQueue::enqueue(Peer& p, SendOp* op) {
+  SendQueue& q = op->kind == FrameKind::kControl ? p.control : p.bulk;
+  op->next = nullptr;
+  (q.tail != nullptr ? q.tail->next : q.head) = op;
+  q.tail = op;
+  ++core_.underway.queued_sends;
+}
+
+// Bytes of padding before the payload of the next frame.
+std::uint8_t TxQueue::padding(const Connection& c, const void* payload) const {
+  std::uint64_t before = kFrameHeaderBytes;
+  for (int i = 0; i < c.tx.count; ++i) {
+    const OutFrame& f = c.tx.frame(i);
+    before += head_bytes(f.header) + f.header.length - f.sent;
+  }
+  return padding_.bytes(writer(), before, payload);
+}
+
+// Fixes the place of one more frame in the stream. False: nothing left to commit.
+bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
+  SendQueue& q = p.control.head != nullptr ? p.control : p.bulk;
+  SendOp* op = q.head;
+  if (op == nullptr) return false;
+  OutFrame& f = c.tx.frame(c.tx.count);
+  const std::uint64_t rest = op->total - op->committed;
+  const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
+  const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
+  f.header = make_header(op->kind, length, op->id, op->committed,
+                         op->kind == FrameKind::kControl ? length : op->total);
+  f.op = op;
+  f.pieces = op->uncommitted;
+  if (op->pieces == nullptr)
+    f.payload = op->data + op->committed;
+  else
+    op->uncommitted.skip(length);
+  if (op->kind != FrameKind::kControl && op->pieces == nullptr && padding_.pads(length))
+    f.header.pad = padding(c, f.payload);
+  f.sent = 0;
+  op->committed += length;
+  ++op->frames;
+  ++c.tx.count;
+  ++core_.counters.frames_out;
+  if (op->committed == op->total) {
+    op->all_committed = true;
+    q.head = op->next;
+    if (q.head == nullptr) q.tail = nullptr;
+    op->next = nullptr;
+  } else if (op->kind == FrameKind::kTransfer && op->next != nullptr) {
+    q.head = op->next;  // the next transfer's turn
+    op->next = nullptr;
+    q.tail->next = op;
+    q.tail = op;
+  }
+  return true;
+}
+
+// The kernel took `bytes` more. False: a completion lost the connection under us.
+bool TxQueue::advance(Connection& c, std::uint64_t bytes) {
+  const std::uint64_t handle = c.pool_handle;
+  count_written(bytes);
+  while (bytes > 0) {
+    OutFrame& f = c.tx.frame(0);
+    const std::uint64_t rest = head_bytes(f.header) + f.header.length - f.sent;
+    if (bytes < rest) {
+      if (f.pieces)
+        f.pieces.skip(payload_sent(f.header, f.sent + bytes) - payload_sent(f.header, f.sent));
+      f.sent += bytes;
+      return true;
+    }
+    bytes -= rest;
+    SendOp* op = f.op;
+    op->written += f.header.length;
+    --op->frames;
+    c.tx.pop();
+    if (op->all_committed && op->frames == 0) {
+      finish(op, 0);
+      if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
+    }
+  }
+  return true;
+}
+
+bool TxQueue::has_enough(const Connection& c) const {
+  if (!c.tuning.frames.grown()) return false;
+  std::uint64_t fixed = 0;
+  for (int i = 0; i < c.tx.count; ++i) fixed += c.tx.frame(i).header.length;
+  return c.tuning.frames.enough(fixed);
+}
+
+// Of what is offered, what goes in the first write.
+std::uint64_t TxQueue::first_write(Connection& c, std::uint64_t offered) {
+  Halves& halves = c.tuning.halves;
+  if (!halves.chooses(offered) || core_.mode.background) return offered;
+  if (halves.next()) halves.left(core_.net.now_ns());
+  return halves.first(offered);
+}
+
+// Of `offered` bytes the kernel took all, or not.
+void TxQueue::note_taken(Connection& c, bool whole, std::uint64_t offered) {
+  if (!whole) ++core_.counters.writes_full;
+  c.tuning.frames.taken(whole, offered);
+}
+
+void TxQueue::flush(int peer) {
+  Peer& p = core_.peers[peer];
+  Connection* c = p.connection;
+  if (c == nullptr || c->state != ConnectionState::kUp || c->tx.flushing || p.corks > 0) return;
+  c->tx.flushing = true;
+  DeferFree defer(core_);  // c stays readable memory even if it is lost below
+  if (gathered_peer_ == peer) commit_gathered(*c);
+  for (;;) {
+    while (c->tx.count < ConnectionTx::kFrames && !has_enough(*c) && commit_next(p, *c)) {}
+    if (c->tx.count == 0) {
+      readiness_.set_interest(*c, c->interest & ~kWritable);
+      break;
+    }
+    iovec parts[kIovsMax];
+    int parts_count = 0;
+    std::uint64_t offered = list_frames(c->tx, parts, parts_count);
+    if (const std::uint64_t first = first_write(*c, offered); first < offered)
+      offered = shorten(parts, parts_count, first);
+    c->tuning.halves.wrote(offered);
+    const std::int64_t n = core_.net.write(c->fd, parts, parts_count);
+    trace(TraceEvent::kWrite, peer, static_cast<std::uint64_t>(n), offered);
+    ++core_.counters.writes;
+    if (n < 0 && n != -EAGAIN) {
+      c->tx.flushing = false;
+      up_.lose(peer, write_loss(n));
+      break;
+    }
+    if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
+    const bool whole = n == static_cast<std::int64_t>(offered);
+    note_taken(*c, whole, offered);
+    if (!whole) {
+      readiness_.set_interest(*c, c->interest | kWritable);
+      break;
+    }
+  }
+  c->tx.flushing = false;
+}
+
+void TxQueue::give(SendOp* op) {
+  if (op->block != nullptr) {
+    if (core_.mode.in_signal_handler) {  // free() is not for the handler: refill() does it
+      op->next = stale_;
+      stale_ = op;
+      return;
+    }
+    free_copy(op->block);
+    op->block = nullptr;
+    kept_bytes_ -= op->total;
+  }
+  if (op->control_block != nullptr) control_blocks_.give(op->control_block);
+  sends_.give(op);
+}
+
+// Done, well or badly. The callback may send, release, or lose the peer.
+void TxQueue::finish(SendOp* op, int error) {
+  --core_.underway.queued_sends;
+  if (op == gather_op_) gather_op_ = nullptr;
+  op->done = true;
+  op->error = error;
+  if (op->on_done != nullptr) {
+    auto* done = op->on_done;
+    void* arg = op->arg;
+    give(op);
+    done(arg, error);
+  } else if (op->released) {
+    give(op);
+  }
+}
+
+void TxQueue::fail_sends(int peer, int error) {
+  Peer& p = core_.peers[peer];
+  Connection* c = p.connection;
+  // Operations in the ring first: some of them stand in the queue as well (partly committed), and
+  // are finished there.
+  if (c != nullptr) {
+    if (gathered_peer_ == peer) commit_gathered(*c);
+    while (c->tx.count > 0) {
+      SendOp* op = c->tx.frame(0).op;
+      c->tx.pop();
+      --op->frames;
+      if (op->all_committed && op->frames == 0) finish(op, error);
+    }
+  }
+  for (SendQueue* q : {&p.control, &p.bulk}) {
+    while (q->head != nullptr) {
+      SendOp* op = q->head;
+      q->head = op->next;
+      if (q->head == nullptr) q->tail = nullptr;
+      finish(op, error);
+    }
+  }
+}
+
+int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data,
+                  std::uint64_t bytes, SendOp*& out, std::uint64_t from) {
+  out = nullptr;
+  if (const int rc = ensure_connection(peer); rc < 0) return rc;
+  if (sends_.free_count() == 0 && (core_.mode.in_signal_handler || !sends_.reserve(64)))
+    return -ENOBUFS;
+  SendOp* op = sends_.take();
+  op->data = data.buffer;
+  op->pieces = data.pieces;
+  op->uncommitted.piece = data.pieces;
+  if (from > 0 && data.pieces != nullptr) op->uncommitted.skip(from);
+  op->total = bytes;
+  op->committed = op->written = from;
+  op->id = id;
+  op->kind = kind;
+  op->peer = peer;
+  enqueue(core_.peers[peer], op);
+  {
+    DeferFree defer(core_);
+    flush(peer);
+  }
+  if (op->done) {
+    const int error = op->error;
+    give(op);
+    return -error;
+  }
+  out = op;
+  return 0;
+}
+
+void TxQueue::on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) {
+  if (op->done) {
+    const int error = op->error;
+    give(op);
+    done(arg, error);
+    return;
+  }
+  op->on_done = done;
+  op->arg = arg;
+}
+
+// Frames that are fixed already point into the data, so they are moved along.
+bool TxQueue::keep_copy(SendOp* op) {
+  if (op->done || op->total == 0) return true;
+  if (kept_bytes_ + op->total > core_.options.send_copy_max) return false;
+  std::uint8_t* block = new_copy(op->total);
+  if (block == nullptr) return false;
+  copy(block, op->pieces != nullptr ? Memory::in_pieces(op->pieces) : op->data, op->total);
+  Connection* c = core_.peers[op->peer].connection;
+  for (int i = 0; c != nullptr && i < c->tx.count; ++i) {
+    OutFrame& f = c->tx.frame(i);
+    if (f.op != op) continue;
+    f.payload = block + f.header.offset;
+    f.pieces = {};
+  }
+  op->data = op->block = block;
+  op->pieces = nullptr;
+  op->uncommitted = {};
+  kept_bytes_ += op->total;
+  return true;
+}
+
+void TxQueue::release(SendOp* op) {
+  if (op->done)
+    give(op);
+  else
+    op->released = true;
+}
+
+}  // namespace mplite

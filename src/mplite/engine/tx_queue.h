@@ -1,0 +1,162 @@
+// The way out: send operations are queued per peer, cut into frames, and written many frames to a
+// system call. Control goes before bulk; bulk transfers take turns; channel messages keep their
+// order. Used by the engine and the parts above; uses readiness.h, upcalls.h.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+
+#include "mplite/base/pieces.h"
+#include "mplite/base/pool.h"
+#include "mplite/base/signal_safe.h"
+#include "mplite/engine/engine_core.h"
+#include "mplite/engine/readiness.h"
+#include "mplite/engine/upcalls.h"
+#include "mplite/net/wire.h"
+#include "mplite/tuning/stream_padding.h"
+
+namespace mplite {
+
+// Where the handler keeps a control packet that is longer than SendOp::kInlineBytes.
+struct ControlBlock {
+  ControlBlock* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  std::uint8_t bytes[kControlBytesMax];
+};
+
+// One message on its way out, in the engine's pool. Owned by the engine until done; `data` belongs
+// to the sender unless `block` is set, and so do the pieces that it may have instead.
+struct SendOp {
+  SendOp* pool_next = nullptr;
+  std::uint64_t pool_handle = 0;
+  SendOp* next = nullptr;
+  const std::uint8_t* data = nullptr;
+  const iovec* pieces = nullptr;  // in place of data
+  PieceCursor uncommitted;        // of them: where the next frame begins
+  std::uint64_t total = 0;
+  std::uint64_t committed = 0;  // cut into frames so far
+  std::uint64_t written = 0;    // taken by the kernel so far
+  std::uint64_t id = 0;
+  void (*on_done)(void* arg, int error) = nullptr;
+  void* arg = nullptr;
+  std::uint8_t* block =
+      nullptr;  // heap copy of a large control packet, or of what the kernel did not take
+  ControlBlock* control_block = nullptr;  // the same in the handler
+  std::uint32_t frames = 0;               // committed and not yet wholly written
+  int peer = -1;
+  int error = 0;
+  FrameKind kind = FrameKind::kControl;
+  bool all_committed = false;
+  bool done = false;
+  bool released = false;
+  static constexpr std::size_t kInlineBytes = 160;  // a device packet without data fits
+  std::uint8_t inline_bytes[kInlineBytes];
+
+  SendOp() {}  // not `= default`: a pool's value-initialisation would clear inline_bytes, too
+};
+
+// Gate held throughout. What each call promises is said in engine.h, which forwards them.
+class TxQueue {
+ public:
+  static constexpr std::uint32_t kSendsPerPacket = 8;
+  static constexpr std::uint32_t kFlatBytes = 2560;
+  static constexpr std::size_t kBehindPacketMax = 64;
+  static constexpr std::uint32_t kGatherBytes = 8 * 1024;
+  static constexpr std::uint32_t kGatherPacketMax = 1024;
+
+  TxQueue(EngineCore& core, Upcalls& up, Readiness& readiness);
+  TxQueue(const TxQueue&) = delete;
+  TxQueue& operator=(const TxQueue&) = delete;
+
+  // Ordinary context: sends must last a handler entry. False: no memory.
+  bool refill();
+  // Ordinary context: copies of operations that were finished in the handler.
+  void free_stale();
+  bool headroom() const MPLITE_SIGNAL_SAFE {
+    return sends_.free_count() >= kSendsPerPacket &&
+           control_blocks_.free_count() >= kSendsPerPacket;
+  }
+
+  int send_control(int peer, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
+  int send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t length, const void* data,
+                            std::uint32_t bytes);
+  int send_behind(int peer, const iovec& packet, FrameKind kind, const void* data,
+                  std::uint64_t bytes, SendOp*& op) MPLITE_SIGNAL_SAFE;
+  int send(int peer, FrameKind kind, std::uint64_t id, const Memory& data, std::uint64_t bytes,
+           SendOp*& op, std::uint64_t from = 0) MPLITE_SIGNAL_SAFE;
+
+  void on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) MPLITE_SIGNAL_SAFE;
+  SendOp* find_send(std::uint64_t handle) const MPLITE_SIGNAL_SAFE { return sends_.find(handle); }
+  bool keep_copy(SendOp* op);
+  void release(SendOp* op) MPLITE_SIGNAL_SAFE;
+
+  void cork(int peer) MPLITE_SIGNAL_SAFE { ++core_.peers[peer].corks; }
+  void uncork(int peer) MPLITE_SIGNAL_SAFE {
+    if (--core_.peers[peer].corks == 0) flush(peer);
+  }
+  void set_gather(bool on) { gather_ = on; }
+  void flush_gathered() MPLITE_SIGNAL_SAFE;
+
+  // Writes what the kernel takes. May lose the peer.
+  void flush(int peer) MPLITE_SIGNAL_SAFE;
+  // Everything queued for the peer completes with `error`.
+  void fail_sends(int peer, int error) MPLITE_SIGNAL_SAFE;
+
+ private:
+  // 0: frames may be queued for the peer (its connection is up or coming); -errno: it is lost.
+  int ensure_connection(int peer) MPLITE_SIGNAL_SAFE {
+    return core_.peers[peer].state == PeerState::kUp ? 0 : up_.want_connection(peer);
+  }
+  void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
+  bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE {
+    return commit_next(p, c, c.tuning.frames.bytes());
+  }
+  bool commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) MPLITE_SIGNAL_SAFE;
+  std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
+  bool has_enough(const Connection& c) const MPLITE_SIGNAL_SAFE;
+  std::uint64_t first_write(Connection& c, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
+  void note_taken(Connection& c, bool whole, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
+  StreamPadding::Writer writer() const MPLITE_SIGNAL_SAFE {
+    return core_.mode.background && !core_.mode.in_signal_handler ? StreamPadding::kHelper
+                                                                  : StreamPadding::kApplication;
+  }
+  void count_written(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    core_.counters.bytes_out += bytes;
+    padding_.written(writer(), bytes);
+  }
+  bool idle(const Peer& p) const MPLITE_SIGNAL_SAFE;
+  std::int64_t write_control(const Connection& c, const iovec* parts, int parts_count,
+                             std::uint32_t length) MPLITE_SIGNAL_SAFE;
+  SendOp* queue_behind(int peer, const iovec& packet, FrameKind kind, const void* data,
+                       std::uint64_t bytes, std::uint64_t sent) MPLITE_SIGNAL_SAFE;
+  int control_written(int peer, const iovec* parts, int parts_count, std::uint64_t length,
+                      std::int64_t result) MPLITE_SIGNAL_SAFE;
+  int keep_control(int peer, const iovec* parts, int parts_count, std::uint64_t length,
+                   std::int64_t sent = -1) MPLITE_SIGNAL_SAFE;
+  bool gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count);
+  void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
+  void give(SendOp* op) MPLITE_SIGNAL_SAFE;
+
+  EngineCore& core_;
+  Upcalls& up_;
+  Readiness& readiness_;
+  Pool<SendOp> sends_;
+  Pool<ControlBlock, 8>
+      control_blocks_;  // for the handler, where larger control packets cannot go to the heap
+  SendOp* stale_ =
+      nullptr;  // finished in the handler with a heap copy that only ordinary context may free
+  std::uint64_t kept_bytes_ = 0;  // in copies of what the kernel did not take
+  StreamPadding padding_;
+
+  // Underway::gathered frames wait to leave together, as they will be on the stream: all of one
+  // peer, whose connection is up with nothing queued before them.
+  bool gather_ = false;
+  int gathered_peer_ = -1;
+  std::uint32_t gathered_bytes_ = 0;
+  SendOp* gather_op_ =
+      nullptr;  // has the buffer; until the kernel has taken all of it nothing more is gathered
+  std::uint8_t gather_buffer_[kGatherBytes];
+};
+
+}  // namespace mplite

@@ -1,0 +1,160 @@
+// The program lite-info: the knobs with their values in force, the topology seen, the interface
+// that would be chosen. A stand-alone main over profile.h, topology.h, wireup.h and wait.h; opens
+// no socket.
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "mplite/base/address.h"
+#include "mplite/config/knobs.h"
+#include "mplite/config/profile.h"
+#include "mplite/config/topology.h"
+#include "mplite/net/wire.h"
+#include "mplite/runtime/wireup.h"
+#include "mplite/tuning/wait.h"
+
+namespace {
+
+using namespace mplite;
+
+// What of this machine is shown besides the knobs.
+struct Seen {
+  Topology topology;
+  InterfaceChoice choice;
+  bool chosen = false;
+  char interfaces[4096] =
+      "";  // why each was taken or left out; the error sentence when none was chosen
+  char host[64] = "";
+};
+
+void look(const Knobs& knobs, Seen& seen) {
+  static Candidate candidates[kCandidatesMax];
+  seen.topology = detect_topology();
+  const int count = list_interfaces(candidates, kCandidatesMax);
+  if (count < 0)
+    std::snprintf(seen.interfaces, sizeof seen.interfaces, "the interfaces cannot be listed: %s",
+                  std::strerror(-count));
+  else
+    seen.chosen = choose_interface(candidates, count, knobs.iface, knobs.family, seen.choice,
+                                   seen.interfaces, sizeof seen.interfaces);
+  if (gethostname(seen.host, sizeof seen.host - 1) != 0) seen.host[0] = '\0';
+}
+
+// A JSON string. Bytes from 0x80 are passed on: values come from a UTF-8 environment, or are the
+// user's own.
+void put_json(const char* text) {
+  std::putchar('"');
+  for (; *text != '\0'; ++text) {
+    const auto c = static_cast<unsigned char>(*text);
+    if (c == '"' || c == '\\')
+      std::printf("\\%c", c);
+    else if (c < 0x20 || c == 0x7f)
+      std::printf("\\u%04x", c);
+    else
+      std::putchar(c);
+  }
+  std::putchar('"');
+}
+
+void put_json_member(const char* name, const char* value, const char* behind) {
+  put_json(name);
+  std::fputs(": ", stdout);
+  put_json(value);
+  std::fputs(behind, stdout);
+}
+
+void print_json(const Knobs& knobs, const Seen& seen) {
+  char text[1536];
+  std::fputs("{\n  \"knobs\": [\n", stdout);
+  for (std::size_t i = 0; i < knob_count(); ++i) {
+    const KnobInfo& info = knob_info(i);
+    std::fputs("    {", stdout);
+    put_json_member("name", info.name, ", ");
+    put_json_member("value", format_knob(i, knobs, text, sizeof text), ", ");
+    put_json_member("default", info.default_value, ", ");
+    put_json_member("type", info.type, ", ");
+    put_json_member("allowed", info.allowed, ", ");
+    put_json_member("doc", info.doc, i + 1 < knob_count() ? "},\n" : "}\n");
+  }
+  const Topology& t = seen.topology;
+  std::printf(
+      "  ],\n  \"topology\": {\"cores\": %d, \"pus\": %d, \"packages\": %d, \"numa_nodes\": %d, "
+      "\"from_hwloc\": %s},\n  ",
+      t.cores, t.pus, t.packages, t.numa_nodes, t.from_hwloc ? "true" : "false");
+  put_json_member("host", seen.host, ",\n  ");
+  std::fputs("\"interface\": ", stdout);
+  if (seen.chosen) {
+    std::fputs("{", stdout);
+    put_json_member("name", seen.choice.name, ", ");
+    put_json_member("address", format_address(seen.choice.address, text, sizeof text), "},\n  ");
+  } else {
+    std::fputs("null,\n  ", stdout);
+  }
+  put_json_member("interfaces_seen", seen.interfaces, "\n}\n");
+}
+
+void print_text(const Knobs& knobs, const Seen& seen) {
+  char text[128];
+  print_knobs(stdout, knobs);
+  std::printf("\nHost %s: %s.\n", seen.host, format_topology(seen.topology, text, sizeof text));
+  const WaitPolicy alone = choose_wait_policy(seen.topology.cores, 1, knobs.spin_ns, false);
+  const WaitPolicy full =
+      choose_wait_policy(seen.topology.cores, 2 * seen.topology.cores, knobs.spin_ns, false);
+  if (alone.sleep_after_ns < 0)
+    std::printf("A waiting rank polls and never sleeps.\n");
+  else
+    std::printf(
+        "A waiting rank sleeps after %lld us when it has a core, after %lld us with two ranks per "
+        "core.\n",
+        static_cast<long long>(alone.sleep_after_ns / 1000),
+        static_cast<long long>(full.sleep_after_ns / 1000));
+  if (seen.chosen)
+    std::printf("Interface %s, address %s.\nSeen: %s.\n", seen.choice.name,
+                format_address(seen.choice.address, text, sizeof text), seen.interfaces);
+  else
+    std::printf("No interface: %s.\n", seen.interfaces);
+}
+
+void print_usage(std::FILE* out) {
+  std::fputs(
+      "usage: lite-info [--json | --markdown | --man | --version | --help]\n"
+      "Shows the LITE_* variables of ch_lite with their values in force, the cores seen and the "
+      "network interface that would be used.\n"
+      "  --json      the same, for programs\n"
+      "  --markdown  the table of variables for a README\n"
+      "  --man       the table of variables as a manual page\n"
+      "  --version   the version of ch_lite, and that of its wire, which has to be the same on all "
+      "hosts of a job\n"
+      "Exit status: 0; 1 when a variable has a value that is not allowed or no interface fits; 2 "
+      "for a wrong option.\n",
+      out);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* mode = argc > 1 ? argv[1] : "";
+  if (argc > 2) mode = "too many";
+  if (std::strcmp(mode, "--help") == 0) return print_usage(stdout), 0;
+  if (std::strcmp(mode, "--markdown") == 0) return print_knobs_markdown(stdout), 0;
+  if (std::strcmp(mode, "--version") == 0)
+    return std::printf("ch_lite %s, wire version %d\n", PACKAGE_VERSION, int{kWireVersion}), 0;
+  if (std::strcmp(mode, "--man") == 0) return print_knobs_man(stdout), 0;
+  if (*mode != '\0' && std::strcmp(mode, "--json") != 0) return print_usage(stderr), 2;
+
+  char text[2048];
+  Knobs knobs;
+  if (!read_knobs(process_environment, knobs, text, sizeof text)) {
+    std::fprintf(stderr, "lite-info: %s\n", text);
+    return 1;
+  }
+  if (unknown_knobs(environ, text, sizeof text) > 0) std::fprintf(stderr, "%s", text);
+  static Seen seen;
+  look(knobs, seen);
+  if (*mode == '\0')
+    print_text(knobs, seen);
+  else
+    print_json(knobs, seen);
+  return seen.chosen ? 0 : 1;
+}

@@ -1,0 +1,47 @@
+// Why a peer was lost: an errno, or one of two faults of this process itself, for which "Bad
+// address" would be no help. Set by the engine's reads and writes; put into words by whoever
+// reports a lost peer.
+#pragma once
+#include <errno.h>
+#include <string.h>
+
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+
+namespace mplite {
+
+// Beyond every errno. The kernel was given memory of the application's that is not there (EFAULT).
+inline constexpr int kReceiveMemoryFault = 0x10000 + EFAULT;
+inline constexpr int kSendMemoryFault = 0x20000 + EFAULT;
+
+// What a read or write of a connection that failed by `result` (-errno, or 0: the end of the
+// stream) means for its peer.
+inline int read_loss(std::int64_t result) MPLITE_SIGNAL_SAFE {
+  return result == 0         ? ECONNRESET
+         : result == -EFAULT ? kReceiveMemoryFault
+                             : static_cast<int>(-result);
+}
+inline int write_loss(std::int64_t result) MPLITE_SIGNAL_SAFE {
+  return result == -EFAULT ? kSendMemoryFault : static_cast<int>(-result);
+}
+
+// For people, as the rest of a sentence that has named the peer. Ordinary context.
+inline const char* loss_text(int error) {
+  if (error == kReceiveMemoryFault)
+    return "the application's memory for data from it (the buffer of a pending receive, or a "
+           "window) is not mapped or not writable: freed or unmapped too early, or a wrong address";
+  if (error == kSendMemoryFault)
+    return "the application's memory with data for it (the buffer of a pending send, or a window) "
+           "is not mapped: freed or unmapped too early, or a wrong address";
+  return strerror(error);
+}
+
+// What helps against an error (errno), if it is one of too many descriptors; "" otherwise.
+inline const char* descriptor_cure(int error) {
+  return error == EMFILE   ? " (raise the limit on open files: ulimit -n)"
+         : error == ENFILE ? " (the whole system is at its limit: fs.file-max)"
+                           : "";
+}
+
+}  // namespace mplite

@@ -1,0 +1,97 @@
+// The seam under the engine: every socket call, readiness and time.
+// net_posix.cpp is the real one; test/sim has a seeded fake. Called by engine.cpp and
+// handshake.cpp, gate held.
+#pragma once
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+
+namespace mplite {
+
+inline constexpr unsigned kReadable = 1;
+inline constexpr unsigned kWritable = 2;
+
+struct NetEvent {
+  std::uint64_t token;  // as given to watch()
+  unsigned ready;       // kReadable | kWritable; errors and hang-ups are reported as both
+};
+
+// Pieces of memory that one read or write moves; it looks at no more. The engine's list of them is
+// on the handler's stack: 2 KB.
+inline constexpr int kIovsMax = 128;
+
+// Unanswered keepalive probes after which a peer counts as cut off.
+inline constexpr int kKeepaliveProbes = 5;
+
+struct StreamOptions {
+  int socket_buffer_bytes;  // 0: the kernel's autotuning
+  int keepalive_idle_s;     // 0: off
+  int keepalive_interval_s;
+};
+
+// All calls return >= 0, or -errno. EINTR is retried inside, EAGAIN is returned. Signal-safe.
+// Sockets are non-blocking and close-on-exec. A length beyond what one system call may move is
+// clamped inside.
+class Net {
+ public:
+  virtual int open_stream(int family) MPLITE_SIGNAL_SAFE = 0;
+  virtual int bind_and_listen(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE = 0;
+  virtual int local_address(int fd, sockaddr_storage& address) MPLITE_SIGNAL_SAFE = 0;
+  virtual int connect(int fd, const sockaddr_storage& address)
+      MPLITE_SIGNAL_SAFE = 0;                                 // 0, -EINPROGRESS, -errno
+  virtual int connect_result(int fd) MPLITE_SIGNAL_SAFE = 0;  // SO_ERROR as 0 or -errno
+  virtual int accept(int listener, sockaddr_storage& from) MPLITE_SIGNAL_SAFE = 0;
+  virtual std::int64_t read(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE = 0;  // 0: EOF
+  // Whether there may be something to read, by a call that does not take the socket's lock as
+  // read() does. Not told of a reset: who asks reads now and then all the same.
+  virtual bool has_input(int) MPLITE_SIGNAL_SAFE { return true; }
+  virtual std::int64_t write(int fd, const iovec* iov,
+                             int iovs) MPLITE_SIGNAL_SAFE = 0;  // never raises SIGPIPE
+  virtual void close(int fd) MPLITE_SIGNAL_SAFE = 0;
+  virtual void set_options(int fd, const StreamOptions& options) MPLITE_SIGNAL_SAFE = 0;
+  // Asks the kernel to raise `signo` in thread `tid` when fd becomes ready (O_ASYNC, F_SETOWN_EX,
+  // F_SETSIG).
+  virtual int set_signal_driven(int fd, int tid, int signo) MPLITE_SIGNAL_SAFE = 0;
+  // Of such a descriptor: O_ASYNC on or off, owner and signal stay.
+  virtual int set_signals(int fd, bool on) MPLITE_SIGNAL_SAFE = 0;
+  virtual int set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE = 0;
+  // Readiness, level-triggered. interest == 0 keeps fd registered but silent.
+  virtual int watch(int fd, std::uint64_t token,
+                    unsigned interest) MPLITE_SIGNAL_SAFE = 0;  // first time
+  virtual int rewatch(int fd, std::uint64_t token,
+                      unsigned interest) MPLITE_SIGNAL_SAFE = 0;  // change
+  virtual int unwatch(int fd) MPLITE_SIGNAL_SAFE = 0;
+  // A second set beside it, of those who call: the same descriptors may be in both. Asked for
+  // kReadable; `edge`: told once per arrival, and not as long as there is something. wait_callers()
+  // is wait() for this set; any thread may call it.
+  virtual int watch_caller(int fd, std::uint64_t token, bool edge) MPLITE_SIGNAL_SAFE = 0;
+  virtual int unwatch_caller(int fd) MPLITE_SIGNAL_SAFE = 0;
+  virtual int wait_callers(NetEvent* events, int events_max,
+                           std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE = 0;
+  // Waits at most timeout_ns (0: does not wait, < 0: for ever). Returns the number of events; a
+  // signal ends the wait with 0.
+  virtual int wait(NetEvent* events, int events_max,
+                   std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE = 0;
+  virtual std::int64_t now_ns() MPLITE_SIGNAL_SAFE = 0;  // monotonic
+  virtual void spin(std::int64_t ns)
+      MPLITE_SIGNAL_SAFE = 0;  // for at least so long, without a system call
+  // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power),
+  // which keepalive does not notice while data is under way.
+  virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
+  // The least time, of late, from data to its acknowledgement by the peer's kernel, in us. 0: not
+  // known.
+  virtual int round_trip_us(int) MPLITE_SIGNAL_SAFE { return 0; }
+  // In the child of a fork: this process's fd leads nowhere from now on, and its number stays
+  // taken. fd -1: the descriptors behind wait() and wait_callers().
+  virtual void disown(int) {}
+  virtual void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE = 0;
+
+ protected:
+  ~Net() = default;
+};
+
+}  // namespace mplite

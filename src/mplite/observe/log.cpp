@@ -1,0 +1,147 @@
+// Notes for people, taken in the handler and printed later in ordinary context.
+#include "mplite/observe/log.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+
+#include "mplite/base/address.h"
+#include "mplite/base/libc_compat.h"
+#include "mplite/net/loss.h"
+
+namespace mplite {
+namespace {
+
+// The line's text behind "ch_lite[rank 1]: ".
+void describe(NoteCode code, int peer, int error, const char* from, HelloFault detail, char* text,
+              std::size_t size) {
+  const char* reason = error == 0 ? nullptr
+                       : error == kReceiveMemoryFault || error == kSendMemoryFault
+                           ? loss_text(error)
+                           : error_text(error);
+  if (reason == nullptr) reason = "no reason given";
+  switch (code) {
+    case NoteCode::kStrangerDropped:
+      if (peer >= 0)
+        std::snprintf(text, size, "dropped the connection to rank %d at %s: not of this job (%s)",
+                      peer, from, hello_fault_text(detail));
+      else
+        std::snprintf(text, size, "dropped a connection from %s: not of this job (%s)", from,
+                      hello_fault_text(detail));
+      return;
+    case NoteCode::kHandshakeTimeout:
+      std::snprintf(
+          text, size,
+          "dropped a connection from %s: it did not prove in time that it belongs to this job",
+          from);
+      return;
+    case NoteCode::kHandshakeClosed:
+      std::snprintf(
+          text, size,
+          "a connection from %s ended before it had proved that it belongs to this job (%s)", from,
+          error == 0 ? "closed by the other side" : reason);
+      return;
+    case NoteCode::kTooManyStrangers:
+      std::snprintf(text, size,
+                    "dropped a connection from %s: too many connections that have not proved that "
+                    "they belong to this job",
+                    from);
+      return;
+    case NoteCode::kAcceptFailed:
+      std::snprintf(text, size, "cannot accept a connection: %s%s", reason, descriptor_cure(error));
+      return;
+    case NoteCode::kPeerLost: std::snprintf(text, size, "lost rank %d: %s", peer, reason); return;
+    case NoteCode::kForeignLost:
+      std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);
+      return;
+    case NoteCode::kBadFrame:
+      std::snprintf(text, size, "rank %d at %s sent what is no frame; its connection is closed",
+                    peer, from);
+      return;
+    case NoteCode::kSignalTaken: {
+      const char* name = signal_text(error);
+      if (peer > 0)
+        std::snprintf(
+            text, size,
+            "signal %d (%s) was taken by the application after MPI_Init; signal %d (RTMIN+%d) is "
+            "used from now on. Choose one with LITE_SIGNAL, or LITE_CONTROLLER=thread",
+            error, name != nullptr ? name : "real-time", peer, peer - SIGRTMIN);
+      else
+        std::snprintf(text, size,
+                      "signal %d (%s) was taken by the application after MPI_Init, and no other is "
+                      "free; messages move inside MPI calls only. Choose one with LITE_SIGNAL, or "
+                      "LITE_CONTROLLER=thread",
+                      error, name != nullptr ? name : "real-time");
+      return;
+    }
+  }
+}
+
+// One line, one write(2), so that lines of several ranks do not mix.
+void write_line(int fd, int rank, const char* text) {
+  char line[512];
+  int n = std::snprintf(line, sizeof line, "ch_lite[rank %d]: %s\n", rank, text);
+  if (n >= static_cast<int>(sizeof line)) {
+    n = static_cast<int>(sizeof line) - 1;
+    line[n - 1] = '\n';
+  }
+  ssize_t done;
+  do done = ::write(fd, line, static_cast<std::size_t>(n));
+  while (done < 0 && errno == EINTR);  // anything else: there is nobody left to tell
+}
+
+}  // namespace
+
+void NoteLog::note(NoteCode code, int peer, int error, const sockaddr_storage* from,
+                   HelloFault detail) MPLITE_SIGNAL_SAFE {
+  if (count_ == kNotes) {
+    ++lost_;
+    return;
+  }
+  Note& n = notes_[(first_ + count_++) % kNotes];
+  n.code = code;
+  n.detail = detail;
+  n.has_from = from != nullptr;
+  n.peer = peer;
+  n.error = error;
+  if (from != nullptr) memcpy(&n.from, from, sizeof n.from);
+}
+
+int NoteLog::print(int rank, std::int64_t now_ns, int fd, bool final) {
+  const int saved_errno = errno;
+  int printed = 0;
+  if (now_ns - period_start_ns_ >= kPeriodNs) {
+    period_start_ns_ = now_ns;
+    lines_ = 0;
+  }
+  while (count_ > 0) {
+    const Note n = notes_[first_];
+    first_ = (first_ + 1) % kNotes;
+    --count_;
+    if (lines_ == kLinesPerPeriod) {
+      ++lost_;
+      continue;
+    }
+    char from[96] = "an unknown address", text[400];
+    if (n.has_from) format_address(n.from, from, sizeof from);
+    describe(n.code, n.peer, n.error, from, n.detail, text, sizeof text);
+    write_line(fd, rank, text);
+    ++lines_;
+    ++printed;
+  }
+  if (lost_ > 0 && (final || lines_ < kLinesPerPeriod)) {
+    char text[96];
+    std::snprintf(text, sizeof text, "%llu more notes like these were not printed",
+                  static_cast<unsigned long long>(lost_));
+    write_line(fd, rank, text);
+    lost_ = 0;
+    ++lines_;
+    ++printed;
+  }
+  errno = saved_errno;
+  return printed;
+}
+
+}  // namespace mplite

@@ -1,0 +1,61 @@
+// Notes for people, taken in the handler and printed later in ordinary context: lines on stderr,
+// few of them. note() by the engine and controllers; print() by Engine::refill and at finalize.
+// Gate held throughout.
+#pragma once
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+#include "mplite/net/handshake.h"
+
+namespace mplite {
+
+enum class NoteCode : std::uint8_t {
+  kStrangerDropped,   // handshake failed; detail: HelloFault
+  kHandshakeTimeout,  // an incoming connection said too little until its deadline
+  kHandshakeClosed,   // an incoming connection went away before it had proved itself; error
+  kTooManyStrangers,  // the limit on unproved connections is reached, the oldest was dropped
+  kAcceptFailed,      // error (EMFILE and kin)
+  kPeerLost,          // peer; error
+  kForeignLost,       // a process of another job, at `from`; error
+  kBadFrame,          // peer; nonsense in the stream of a proved peer
+  kSignalTaken,  // error: the signal that the application has taken; peer: the one used instead, 0:
+                 // none
+};
+
+class NoteLog {
+ public:
+  static constexpr std::uint32_t kNotes = 64;
+  static constexpr int kLinesPerPeriod = 8;
+  static constexpr std::int64_t kPeriodNs = 10'000'000'000;
+
+  // Never fails: what does not fit is counted. `from` may be null.
+  void note(NoteCode code, int peer, int error, const sockaddr_storage* from = nullptr,
+            HelloFault detail = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
+
+  bool empty() const MPLITE_SIGNAL_SAFE { return count_ == 0 && lost_ == 0; }
+
+  // Writes what was noted to `fd`, one write(2) a line, at most kLinesPerPeriod in kPeriodNs; the
+  // rest is counted and told in one line when the period is over or `final` is set. Returns the
+  // number of lines.
+  int print(int rank, std::int64_t now_ns, int fd = 2, bool final = false);
+
+ private:
+  struct Note {
+    NoteCode code;
+    HelloFault detail;
+    bool has_from;
+    int peer;
+    int error;
+    sockaddr_storage from;
+  };
+  Note notes_[kNotes];
+  std::uint32_t first_ = 0, count_ = 0;
+  std::uint64_t lost_ = 0;  // not printed: ring full, or rate limit
+  std::int64_t period_start_ns_ = 0;
+  int lines_ = 0;  // in this period
+};
+
+}  // namespace mplite

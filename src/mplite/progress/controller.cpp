@@ -1,0 +1,226 @@
+// The three controllers: what happens at a departure from the library and at a return to it.
+#include "mplite/progress/controller.h"
+
+#include "mplite/observe/trace.h"
+#include "mplite/progress/fork_shield.h"
+
+namespace mplite {
+
+int Controller::start(Engine& engine, const Options& options, char* error, std::size_t error_size) {
+  state_.engine = &engine;
+  state_.kind = options.kind;
+  state_.progress = options.progress;
+  state_.arg = options.arg;
+  wants_backstop_ = options.grace;
+  engine.gate().set_drain(on_drain, this);
+  int rc = 0;
+  if (options.kind == ControllerKind::kSigio) {
+    rc = sigio_.start(options.signal, error, error_size);
+    signal_started_ = rc == 0;
+    if (signal_started_) backstop_.start(wants_backstop_);
+  }
+  if (options.kind == ControllerKind::kThread) rc = helper_.start(error, error_size);
+  if (options.kind == ControllerKind::kSync) {  // nobody is ever told
+    Hold hold(engine.gate());
+    engine.set_signals(false);
+  }
+  state_.policy.set_grace(options.grace && options.tuning.has(Heuristic::kArmingGrace));
+  state_.running = rc == 0;
+  if (options.want_arm != nullptr) state_.want_arm = options.want_arm;
+  {
+    Hold hold(engine.gate());
+    state_.publish();
+  }
+  if (state_.running) fork_shield_raise(engine, in_child, this);
+  // Who called before now, from a rank that was quicker, was not announced. (The helper thread sees
+  // that they are there.)
+  if (signal_started_) backstop_.look_for_callers();
+  return rc;
+}
+
+void Controller::stop() {
+  if (!state_.running) return;
+  state_.running = false;
+  {
+    Hold hold(state_.engine->gate());
+    state_.publish();
+  }
+  fork_shield_lower(*state_.engine);
+  end_host_work();
+  enter_wait();
+  if (signal_started_) stop_signal();
+  if (kind() == ControllerKind::kThread) helper_.stop();
+}
+
+void Controller::stop_signal() {
+  signal_started_ = false;
+  const bool alone = sigio_.withdraw(backstop_.signal());
+  backstop_.end();
+  sigio_.end(alone);
+}
+
+void Controller::set_always(bool always) {
+  Hold hold(state_.engine->gate());
+  state_.policy.set_always(always);
+  state_.publish();
+}
+
+// ---- on the way out ----
+
+void Controller::leave_library(int call) {
+  if (!state_.running || kind() == ControllerKind::kSync) return;
+  if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
+  leave_by_signal(call);
+}
+
+void Controller::leave_by_signal(int call) {
+  using Departure = ArmingPolicy::Departure;
+  ArmingPolicy& policy = state_.policy;
+  const bool mine = sigio_.is_owner();
+  if (!take_over()) return;  // only the owner can change its own mask
+  if (!armed() && state_.engine->connecting() && policy.outlasts_handshakes() &&
+      outlast_handshake())
+    return;
+  const std::int64_t left_ns = state_.now_ns();
+  const Departure departure = policy.leave(call, left_ns, backstop_.signal() != 0, mine);
+  if (departure != Departure::kArm && armed()) disarm();
+  if (departure == Departure::kWatched) return;
+  if (departure == Departure::kSetTimer && backstop_.keep()) {
+    backstop_.set_timer(policy.departure_timer_ns(left_ns));
+    return policy.handled(state_.now_ns() - left_ns);
+  }
+  if (armed() && sigio_.still_ours()) return;
+  if (armed()) disarm();  // the application has taken the signal since
+  arm(!mine, left_ns);
+}
+
+// Polls once for what a pending signal may have announced. What comes after that poll is delivered
+// when the signal is unblocked.
+void Controller::arm(bool fresh_owner, std::int64_t left_ns) {
+  Engine& engine = *state_.engine;
+  bool changed;
+  if (!sigio_.keep(changed)) return;
+  bool poll = sigio_.take_announced() || changed || fresh_owner;
+  state_.policy.armed_on_leaving();
+  if (!engine.signals()) {  // what came until now was not announced
+    Hold hold(engine.gate());
+    engine.set_signals(true);
+    poll = true;
+  }
+  if (poll) {
+    Hold hold(engine.gate());
+    state_.poll_all();
+    state_.policy.handled(state_.now_ns() - left_ns);
+    if (!state_.needs_progress()) return;
+  }
+  state_.set_armed(true);
+  sigio_.unblock();
+}
+
+// MPI_THREAD_SERIALIZED: the thread that makes the calls is the one that is inside or outside, so
+// the signal goes over to it, which costs three calls per socket. With MPI_THREAD_MULTIPLE the
+// owner keeps it, as it is armed whenever it is outside, and so does one that is armed now; unless
+// it has ended. Any thread; true: it is the owner now.
+bool Controller::take_over() {
+  if (sigio_.is_owner()) return true;
+  Hold hold(state_.engine->gate());
+  if ((armed() || state_.policy.always()) && !sigio_.owner_is_gone()) return false;
+  state_.armed_word.store(0);
+  state_.publish();
+  backstop_.drop_timer();
+  sigio_.adopt_this_thread();
+  backstop_.start(wants_backstop_);
+  return true;
+}
+
+// A first message waits for its connection, which is made within a fraction of a millisecond when
+// the peer polls: cheaper to wait for than the signals that its steps would raise. Peers that do
+// not poll use the allowance up, and then it is left to the signals. True: nothing is outstanding
+// any more.
+bool Controller::outlast_handshake() {
+  Engine& engine = *state_.engine;
+  Hold hold(engine.gate());
+  const std::int64_t started = state_.now_ns();
+  std::int64_t spent = 0;
+  while (engine.connecting() && spent < ArmingPolicy::kHandshakeNs) {
+    state_.poll_all();
+    spent = state_.now_ns() - started;
+  }
+  state_.policy.waited_for_handshake(spent, engine.connecting());
+  return !state_.needs_progress();
+}
+
+// A timer that is set is taken, if it gives the next sends time to come: setting it for each system
+// call saved would cost as much as that.
+bool Controller::guard_gathered() {
+  if (!may_gather() || !sigio_.is_owner()) return false;
+  if (state_.policy.is_guarded(state_.now_ns())) return true;
+  if (!backstop_.keep()) return false;
+  state_.policy.guard();
+  backstop_.set_timer(ArmingPolicy::kGatherNs);
+  return true;
+}
+
+// ---- back in the library ----
+
+void Controller::came_back() {
+  if (kind() == ControllerKind::kSync || in_helper()) return;
+  if (kind() == ControllerKind::kThread) {
+    Hold hold(state_.engine->gate());
+    state_.policy.came_back(state_.now_ns());
+  } else if (sigio_.is_owner()) {
+    state_.policy.came_back(state_.now_ns());
+  }
+}
+
+void Controller::note_wait() {
+  Engine& engine = *state_.engine;
+  if (kind() != ControllerKind::kSigio || armed() || !engine.signals() ||
+      !state_.policy.is_cold(engine.counters().connections) || !sigio_.is_owner())
+    return;
+  Hold hold(engine.gate());
+  engine.set_signals(false);
+}
+
+void Controller::enter_wait() {
+  if (!armed() || kind() == ControllerKind::kSync || in_helper()) return;
+  if (kind() != ControllerKind::kSigio || sigio_.is_owner()) return disarm();
+  // Armed in a thread that has ended since, it would stay so, and nobody would get the signals.
+  if (!sigio_.owner_has_ended()) return;
+  state_.armed_word.store(0);
+  state_.publish();
+}
+
+// sigio: the owner.
+void Controller::disarm() {
+  if (kind() == ControllerKind::kSigio) sigio_.block();
+  state_.set_armed(false);
+}
+
+// ---- on behalf of others ----
+
+// A handler was turned away while the gate was held; its holder does the work before letting go.
+void Controller::on_drain(void* arg) {
+  auto* self = static_cast<Controller*>(arg);
+  trace(TraceEvent::kDrain);
+  if (SigioDriver::in_handler()) return self->sigio_.run_in_handler();
+  ProgressState& state = self->state_;
+  ProgressScope scope(*state.engine, ProgressMode::all_sockets());
+  state.progress(state.arg);
+}
+
+// The child of a fork, its only thread; fork_shield.cpp has closed the gate. In a child of that
+// child there is nothing left to do.
+void Controller::in_child(void* arg) {
+  auto* self = static_cast<Controller*>(arg);
+  self->state_.running = false;
+  self->state_.armed_word.store(0);
+  self->helper_.end_in_child();
+  self->state_.publish();
+  if (!self->signal_started_) return;
+  self->signal_started_ = false;
+  self->backstop_.disown();
+  self->sigio_.end_in_child();
+}
+
+}  // namespace mplite

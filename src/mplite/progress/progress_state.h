@@ -1,0 +1,63 @@
+// What the parts of the controller share: whom they move, whether progress is armed, and the word
+// that tells the application's calls to look on their way out. One per Controller, which holds it
+// by value beside SigioDriver, Backstop and HelperThread; these refer to it.
+#pragma once
+#include <atomic>
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+#include "mplite/config/knobs.h"
+#include "mplite/engine/engine.h"
+#include "mplite/observe/trace.h"
+#include "mplite/tuning/arming.h"
+
+namespace mplite {
+
+struct ProgressState {
+  ProgressState() = default;
+  ProgressState(const ProgressState&) = delete;
+  ProgressState& operator=(const ProgressState&) = delete;
+
+  Engine* engine = nullptr;
+  void (*progress)(void* arg) = nullptr;  // Controller::Options
+  void* arg = nullptr;
+  ControllerKind kind = ControllerKind::kSigio;
+  bool running = false;
+  bool outstanding = false;  // gate held
+  ArmingPolicy policy;
+  std::atomic<int> armed_word{0};
+  std::atomic<bool> host_on{false};  // there is work of the host's
+  int wants[2] = {};                 // want_arm without and with something outstanding
+  volatile int unheard = 0;
+  volatile int* want_arm = &unheard;
+
+  bool armed() const MPLITE_SIGNAL_SAFE { return armed_word.load(std::memory_order_relaxed) != 0; }
+  bool needs_progress() const MPLITE_SIGNAL_SAFE { return policy.needs_progress(outstanding); }
+  std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
+
+  void tell() MPLITE_SIGNAL_SAFE {
+    __atomic_store_n(want_arm, wants[outstanding ? 1 : 0], __ATOMIC_RELAXED);
+  }
+  // Whatever want_arm depends on, but for `outstanding`, has changed.
+  void publish() MPLITE_SIGNAL_SAFE {
+    const auto now = policy.wants(running && kind != ControllerKind::kSync,
+                                  host_on.load(std::memory_order_relaxed), armed());
+    wants[0] = now.idle;
+    wants[1] = now.outstanding;
+    tell();
+  }
+  void set_armed(bool on) MPLITE_SIGNAL_SAFE {
+    armed_word.store(on ? 1 : 0);
+    trace(on ? TraceEvent::kArmed : TraceEvent::kDisarmed);
+    publish();
+  }
+
+  // Gate held, ordinary context. All sockets, and whatever the layers above do with what came.
+  void poll_all(const ProgressMode& mode = ProgressMode::all_sockets()) {
+    engine->refill();
+    ProgressScope scope(*engine, mode);
+    progress(arg);
+  }
+};
+
+}  // namespace mplite

@@ -1,0 +1,208 @@
+// One process's way to a running engine, and back.
+#include "mplite/runtime/process.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstring>
+#include <new>
+
+#include "mplite/base/address.h"
+#include "mplite/config/profile.h"
+#include "mplite/net/handshake.h"
+#include "mplite/net/loss.h"
+#include "mplite/observe/trace.h"
+
+extern char** environ;
+
+namespace mplite {
+namespace {
+
+// About 5 us in all. On a veth pair of two cores 4 to 8 % of the throughput at 1 MB and above.
+constexpr int kFrameTries = 16;
+constexpr int kAsideAfter = 8;
+constexpr std::uint64_t kSplitMin = 58 * 1024, kSplitEnd = 112 * 1024;
+
+}  // namespace
+
+StartFault Process::listen(void* blob, char* error, std::size_t error_size) {
+  AddressBlob made;
+  const StartFault fault = open_up(made, error, error_size);
+  if (fault == StartFault::kNone)
+    std::memcpy(blob, &made, sizeof made);
+  else
+    make_failed_blob(error, blob);
+  return fault;
+}
+
+StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_size) {
+  if (!read_knobs(process_environment, knobs, error, error_size)) return StartFault::kArgument;
+  if (unknown_knobs(environ, error, error_size) > 0 && write(2, error, std::strlen(error)) < 0)
+    errno = 0;  // a hint: nobody may be reading
+  if (knobs.secret_file[0] != '\0' &&
+      !read_secret_file(knobs.secret_file, secret_file, error, error_size))
+    return StartFault::kArgument;
+  if (const int rc = net.open(); rc < 0) {
+    std::snprintf(error, error_size, "epoll descriptor: %s%s", strerror(-rc), descriptor_cure(-rc));
+    return StartFault::kSystem;
+  }
+  if (!hello_prepare()) {
+    std::snprintf(error, error_size, "libsodium does not work in this process");
+    return StartFault::kSystem;
+  }
+  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
+  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : -ENOMEM;
+  const bool found = count >= 0 && choose_interface(candidates, count, knobs.iface, knobs.family,
+                                                    choice, error, error_size);
+  delete[] candidates;
+  if (count < 0) {
+    std::snprintf(error, error_size, "the network interfaces cannot be listed: %s%s",
+                  strerror(-count), descriptor_cure(-count));
+    return StartFault::kSystem;
+  }
+  if (!found) {
+    if (knobs.iface_from_mpiexec) {
+      const std::size_t used = std::strlen(error);
+      std::snprintf(error + used, error_size - used,
+                    "; it was named by mpiexec -iface (MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE), which "
+                    "LITE_IFACE overrides");
+    }
+    return StartFault::kArgument;
+  }
+  const int fd = open_listener(net, choice, knobs, error, error_size);
+  if (fd < 0) {
+    const std::size_t used = std::strlen(error);
+    std::snprintf(error + used, error_size - used, "%s", descriptor_cure(-fd));
+    return StartFault::kSystem;
+  }
+  listener = fd;
+  spare = net.open_stream(choice.address.ss_family);
+  if (spare < 0) {
+    std::snprintf(error, error_size, "no descriptor is left for a connection: %s%s",
+                  strerror(-spare), descriptor_cure(-spare));
+    return StartFault::kSystem;
+  }
+  make_blob(net, choice, made);
+  made.credits = knobs.credits;
+  made.unexpected_max = knobs.unexpected_max;
+  make_fingerprint(secret_file, made.share, made.fingerprint);
+  std::uint8_t random[kKeyBytes];
+  net.random(random, sizeof random);
+  keys = make_key_pair(random);
+  std::memcpy(made.name_key, keys.open, sizeof made.name_key);
+  return StartFault::kNone;
+}
+
+StartFault Process::join(int own_rank, int job_size, const void* table, int local_ranks,
+                         char* error, std::size_t error_size) {
+  rank = own_rank;
+  size = job_size;
+  peers = new (std::nothrow) PeerAddress[static_cast<std::size_t>(size)];
+  if (peers == nullptr) {
+    std::snprintf(error, error_size, "out of memory for the addresses of %d ranks", size);
+    return StartFault::kMemory;
+  }
+  EngineOptions options;
+  if (const StartFault fault =
+          decode_table(table, size, rank, secret_file, peers, options.secret, error, error_size);
+      fault != StartFault::kNone)
+    return fault;
+  if (local_ranks == 0)
+    for (int i = 0; i < size; ++i)
+      local_ranks += std::strcmp(peers[i].host, peers[rank].host) == 0 ? 1 : 0;
+  topology = detect_topology();
+  sharing = std::min(local_ranks, ranks_sharing_place(table, size, rank));
+  policy = choose_wait_policy(topology.cores, sharing, knobs.spin_ns, false,
+                              knobs.tuning.has(Heuristic::kWaitPolicy));
+  if (knobs.trace && !trace_start(rank, size, knobs.trace_prefix, error, error_size))
+    return StartFault::kSystem;
+  options.rank = rank;
+  options.size = size;
+  options.peers = peers;
+  options.keys = keys;
+  options.listener = listener;
+  options.spare = spare;
+  options.connect_timeout_ns = knobs.connect_timeout_ns;
+  options.frame_bytes = knobs.frame_bytes;
+  options.low_water_bytes = knobs.low_water_bytes;
+  options.tuning = knobs.tuning;
+  if (policy.own_core) {  // where ranks share cores, trying again would hold up a neighbour, and
+                          // halves gain nothing
+    options.frame_tries = kFrameTries;
+    options.split_min = kSplitMin;
+    options.split_end = kSplitEnd;
+    options.detach_after = kAsideAfter;
+  }
+  options.stream.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
+  options.stream.keepalive_idle_s = knobs.keepalive_idle_s;
+  options.stream.keepalive_interval_s = knobs.keepalive_interval_s;
+  engine = new (std::nothrow) Engine(net, options);
+  if (engine == nullptr) {
+    std::snprintf(error, error_size, "out of memory for the engine");
+    return StartFault::kMemory;
+  }
+  listener = spare = -1;
+  if (const int rc = engine->start(); rc < 0) {
+    std::snprintf(error, error_size, "the engine does not start: %s%s", strerror(-rc),
+                  descriptor_cure(-rc));
+    return rc == -ENOMEM ? StartFault::kMemory : StartFault::kSystem;
+  }
+  return StartFault::kNone;
+}
+
+const char* Process::advice(int error, char* text, std::size_t size) const {
+  char own[96];
+  const char* check = nullptr;
+  switch (error) {
+    case ETIMEDOUT:
+      check =
+          "check that each can reach the other's host and port (firewall, LITE_IFACE, "
+          "LITE_PORT_RANGE), or raise LITE_CONNECT_TIMEOUT or LITE_KEEPALIVE";
+      break;
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case EHOSTDOWN:
+    case ENETDOWN:
+    case EADDRNOTAVAIL:
+      check = "check that each can reach the other's address (routes, firewall, LITE_IFACE)";
+      break;
+    case ECONNREFUSED:
+      check =
+          "its process has ended, or a firewall or another host answers at that address "
+          "(LITE_IFACE chooses another one)";
+      break;
+    default: break;
+  }
+  std::snprintf(text, size, "%s", descriptor_cure(error));
+  if (check != nullptr)
+    std::snprintf(text, size, "; tried from interface %s, %s: %s", choice.name,
+                  format_address(choice.address, own, sizeof own), check);
+  return text;
+}
+
+void Process::end_engine() {
+  delete engine;
+  engine = nullptr;
+}
+
+Process::~Process() {
+  end_engine();
+  delete[] peers;
+  if (listener >= 0) close(listener);
+  if (spare >= 0) close(spare);
+}
+
+char g_last_error[1024] = "no error";
+
+int fail(int code, const char* format, ...) {
+  va_list arguments;
+  va_start(arguments, format);
+  std::vsnprintf(g_last_error, sizeof g_last_error, format, arguments);
+  va_end(arguments);
+  return code;
+}
+
+}  // namespace mplite

@@ -1,0 +1,66 @@
+// One process's way to a running engine: knobs, interface, listener, address blob; then table,
+// secret, waiting policy, engine. And back. The base of job_runtime.h, which hosts use. Ordinary
+// context only.
+#pragma once
+#include <cstddef>
+
+#include "mplite/config/knobs.h"
+#include "mplite/config/topology.h"
+#include "mplite/engine/engine.h"
+#include "mplite/net/net_posix.h"
+#include "mplite/net/process_name.h"
+#include "mplite/runtime/secret_file.h"
+#include "mplite/runtime/wireup.h"
+#include "mplite/tuning/wait.h"
+
+namespace mplite {
+
+struct Process {
+  Knobs knobs;
+  PosixNet net;
+  InterfaceChoice choice;
+  SecretFile secret_file;
+  KeyPair keys = {};             // what processes of other jobs know us by
+  int listener = -1;             // the engine's once there is one
+  int spare = -1;                // the same: EngineOptions::spare
+  PeerAddress* peers = nullptr;  // `size` entries
+  Engine* engine = nullptr;
+  Topology topology;
+  int sharing = 1;  // ranks that have to share our cores, oneself included
+  WaitPolicy policy = {};
+  int rank = -1;
+  int size = 0;
+
+  Process() = default;
+  ~Process();
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Reads the environment (and warns on stderr of LITE_* names that are none), listens, fills
+  // `blob` (kAddressBlobBytes). On a fault `error` holds a sentence with the cure, and `blob` a
+  // card that tells the other ranks: it is to be published as well.
+  StartFault listen(void* blob, char* error, std::size_t error_size);
+
+  // Reads the table of `size` blobs and starts the engine. `local_ranks`: on this host, oneself
+  // included; 0: those with our host name.
+  StartFault join(int rank, int size, const void* table, int local_ranks, char* error,
+                  std::size_t error_size);
+
+  // What to check when a peer was lost by `error`: begins with "; " and names both sides' ways to
+  // each other, or is empty. Returns `text`.
+  const char* advice(int error, char* text, std::size_t size) const;
+
+  // Ends the engine (completing what is left with ECANCELED, so while those who are told still
+  // exist). Idempotent.
+  void end_engine();
+
+ private:
+  StartFault open_up(AddressBlob& blob, char* error, std::size_t error_size);
+};
+
+// What failed last, in a sentence for people: lite_last_error(), MP_Last_Error().
+extern char g_last_error[1024];
+// Writes it; returns `code`.
+[[gnu::format(printf, 2, 3)]] int fail(int code, const char* format, ...);
+
+}  // namespace mplite

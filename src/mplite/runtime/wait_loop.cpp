@@ -1,0 +1,38 @@
+// The wait loop of all hosts: giving the core away, and sleeping.
+#include "mplite/runtime/wait_loop.h"
+
+#include <sched.h>
+#include <time.h>
+
+#include "mplite/observe/trace.h"
+
+namespace mplite {
+
+void WaitLoop::rest_by(const WaitPolicy& policy, Engine& engine, std::int64_t now_ns) {
+  const WaitStep step = next(policy, now_ns);
+  if (step.kind == WaitStep::kYield) {
+    engine.gate().leave();
+    yield(policy, engine);
+    engine.gate().enter();
+  } else if (step.kind == WaitStep::kSleep) {
+    if (engine.wait(step.timeout_ns) > 0) news();
+  }
+}
+
+void WaitLoop::give_core_away(const WaitPolicy& policy, Net& net) {
+  trace_yield();
+  if (!learns_) {
+    sched_yield();
+    return;
+  }
+  if (policy.sleep_after_ns >= 0 && yield_cost_.sleep()) {
+    const timespec moment = {0, YieldCost::kSleepNs};
+    nanosleep(&moment, nullptr);
+    return;
+  }
+  const std::int64_t began_ns = net.now_ns();
+  sched_yield();
+  yield_cost_.took(net.now_ns() - began_ns);
+}
+
+}  // namespace mplite

@@ -1,0 +1,443 @@
+// The engine's receive path, with a hostile rank behind a proved handshake: frames with true and
+// untrue headers, cut anywhere, between whatever the layer above does (channel messages and
+// transfers, or MP_* messages). A second peer is honest: its messages must arrive whole whatever
+// the first one sends.
+#include <algorithm>
+#include <cerrno>
+#include <deque>
+#include <map>
+
+#include "alloc_trap.h"
+#include "ch_lite/channel/channel.h"
+#include "fuzz.h"
+#include "hostile_rank.h"
+#include "mplite/messages/messages.h"
+#include "sim_ranks.h"
+
+using namespace mplite;
+using fuzz::Block;
+using fuzz::check;
+using fuzz::Choices;
+
+namespace {
+
+constexpr int kVictim = 0, kHostile = 1, kHonest = 2;
+constexpr std::size_t kWriteMax = 300'000;
+constexpr int kSteps = 120;
+
+enum Step : std::uint8_t {
+  kFrame,
+  kContinue,
+  kMutated,
+  kRawBytes,
+  kPoll,
+  kHandler,
+  kReceive,
+  kTransfer,
+  kCancel,
+  kMove,
+  kPackets,
+  kSend,
+  kRead,
+  kTime,
+  kHonestSends,
+  kReconnect,
+  kTest,
+  kStepCount
+};
+
+struct Receive {
+  MPID_ChannelId id;
+  Block memory;
+  int peer;
+  bool transfer, started;
+};
+
+struct Run {
+  explicit Run(Choices& choices)
+      : input(choices),
+        setup(input.byte()),
+        ranks(
+            3, SimRanks::no_faults(), [this](EngineOptions& o) { change(o); }, 1, 1u << kHostile),
+        hostile(ranks.world, kHostile, 3, secret) {}
+  void change(EngineOptions& o) {
+    if (o.rank != kVictim) return;
+    o.frame_tries = setup & 1;
+    o.detach_after = (setup & 2) != 0 ? 2 : 0;
+    o.handler_budget_bytes = (setup & 4) != 0 ? 1'000 : 8u << 20;
+  }
+
+  void go();
+  void step(Step what);
+  void poll() {
+    ranks.as(kVictim);
+    Hold hold(engine().gate());
+    check(engine().refill());
+    engine().poll_all();
+    if (messages) messages->service();
+  }
+  void handler();
+  void take_packets(bool in_handler);
+  void write_frame(FrameHeader header, std::size_t payload);
+  FrameHeader begin_message();
+  std::uint64_t some_id();
+  void receive(int peer, std::size_t bytes);
+  void test(std::size_t index);
+  void exchange_with_honest();
+  Engine& engine() { return ranks.engine(kVictim); }
+
+  static constexpr std::uint8_t secret[32] = {};  // as SimRanks has it
+  Choices& input;
+  std::uint8_t setup;
+  std::unique_ptr<Messages> messages;  // dies after the engines
+  SimRanks ranks;
+  fuzz::HostileRank hostile;
+  std::deque<Receive> receives;
+  std::deque<std::pair<MPID_ChannelId, Block>> sends;
+  std::deque<std::pair<MessageRequest*, Block>> requests;
+  std::uint64_t ids[4] = {};  // of the last transfers
+  int ids_count = 0;
+  FrameHeader open = {};  // the message of which more may come
+  std::uint64_t turns = 0;
+};
+
+// A frame's header, then so much of its payload.
+void Run::write_frame(FrameHeader header, std::size_t payload) {
+  static const std::vector<std::uint8_t> bytes(kWriteMax + kPayloadAlignment, 0x5a);
+  hostile.write(&header, sizeof header);
+  hostile.write(bytes.data(), std::min(payload + header.pad, bytes.size()));
+}
+
+std::uint64_t Run::some_id() {
+  const std::uint8_t which = input.byte();
+  const std::uint64_t id = ids[which % 4];
+  switch (which / 4 % 8) {
+    case 0: return MPID_TransferShortName(id);
+    case 1: return id + (std::uint64_t{2} << 32);  // the next operation with this index
+    case 2: return id + 1;                         // the next index
+    case 3: return input.number<std::uint64_t>();
+    case 4: return input.byte() % 4;  // tags
+    default: return id;
+  }
+}
+
+// A message that is in order, and its first frame.
+FrameHeader Run::begin_message() {
+  static constexpr FrameKind kKinds[] = {FrameKind::kControl, FrameKind::kChannel,
+                                         FrameKind::kTransfer, FrameKind::kMessage,
+                                         FrameKind::kGoodbye};
+  FrameHeader h = {kFrameMagic, 0, kWireVersion, kKinds[input.byte() % 5], 0, 0, 0, 0};
+  const std::size_t total = input.length();
+  h.total = total;
+  h.length = static_cast<std::uint32_t>(total);
+  if (h.kind == FrameKind::kGoodbye) h.total = h.length = 0;
+  if (h.kind == FrameKind::kTransfer || h.kind == FrameKind::kMessage) h.id = some_id();
+  if (h.kind != FrameKind::kControl && input.flip()) {
+    h.pad = input.byte() % kPayloadAlignment;
+    if (total > 1)
+      h.length =
+          static_cast<std::uint32_t>(1 + input.below(total));  // the rest in frames of its own
+  }
+  return h;
+}
+
+void Run::take_packets(bool in_handler) {
+  std::uint8_t packet[MPID_CONTROL_BYTES_MAX];
+  for (int i = 0; i < 64; ++i) {
+    int from = -1, length = 0, more = 0;
+    const void* at = packet;
+    if (!in_handler && input.flip()) {
+      engine().set_close_looks(input.byte() % 4);
+      length = MPID_NextControl(&at, packet, &from, &more);
+      if (length == 0) return;
+    } else {
+      if (MPID_ControlMsgAvail() == 0) return;
+      length = input.flip() ? MPID_ViewAnyControl(&at, packet, &from)
+                            : MPID_RecvAnyControl(packet, sizeof packet, &from);
+    }
+    check(length > 0 && length <= MPID_CONTROL_BYTES_MAX && (from == kHostile || from == kHonest));
+    static volatile std::uint8_t sum;
+    for (int b = 0; b < length; ++b)
+      sum = sum + static_cast<const std::uint8_t*>(at)[b];  // all of it is readable
+  }
+}
+
+// As the controller's handler does.
+void Run::handler() {
+  ranks.as(kVictim);
+  alloc_trap::Armed armed;
+  check(engine().gate().try_enter());
+  engine().set_mode(engine().handler_mode());
+  if (messages)
+    engine().poll();
+  else
+    take_packets(true);
+  engine().set_mode({});
+  engine().gate().leave();
+}
+
+void Run::receive(int peer, std::size_t bytes) {
+  Receive r = {0, Block(bytes), peer, false, true};
+  if (MPID_IRecvFromChannel(r.memory.data(), bytes, peer, &r.id) == 0)
+    receives.push_back(std::move(r));
+}
+
+void Run::test(std::size_t index) {
+  Receive& r = receives[index];
+  if (!r.started) return;
+  const int rc = MPID_RecvStatus(r.id);
+  check(rc == 0 || r.peer != kHonest);  // which has sent nothing for it
+  if (rc == 0) return;
+  if (rc > 0) check(MPID_WRecvFromChannel(r.id) >= 0);
+  receives.erase(receives.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+// What an honest peer sends arrives, whatever stands open with the other.
+void Run::exchange_with_honest() {
+  static constexpr std::size_t kBytes = 5'000;
+  if (messages) return;
+  const auto data = bytes_of(kBytes, 3);
+  Block into(kBytes);
+  MPID_ChannelId id = 0, sent = 0;
+  ranks.as(kVictim);
+  check(MPID_IRecvFromChannel(into.data(), kBytes, kHonest, &id) == 0);
+  ranks.as(kHonest);
+  check(MPID_ISendChannel(data.data(), kBytes, kVictim, &sent) == 0);
+  int status = 0;
+  for (int tries = 0; tries < 400 && status == 0; ++tries) {
+    ranks.turn();
+    ranks.as(kVictim);
+    take_packets(false);
+    status = MPID_RecvStatus(id);
+  }
+  check(status == 1 && MPID_WRecvFromChannel(id) == kBytes &&
+        std::memcmp(into.data(), data.data(), kBytes) == 0);
+  ranks.as(kHonest);
+  if (sent != 0) check(MPID_TSendChannel(sent) == 1);
+  ranks.as(kVictim);
+}
+
+void Run::step(Step what) {
+  ranks.as(kVictim);
+  const std::size_t some = input.byte();
+  switch (what) {
+    case kFrame: {
+      open = begin_message();
+      const std::size_t sent =
+          input.byte() % 4 == 0 ? input.length() : open.length;  // perhaps not all of it, or more
+      write_frame(open, sent);
+      break;
+    }
+    case kContinue: {
+      open.offset += open.length;
+      const std::uint64_t left = open.total > open.offset ? open.total - open.offset : 0;
+      open.length = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, 1 + input.length()));
+      write_frame(open, open.length);
+      break;
+    }
+    case kMutated: {
+      FrameHeader h = begin_message();
+      switch (some % 8) {
+        case 0: h.magic = input.byte(); break;
+        case 1: h.pad = input.byte(); break;
+        case 2: h.version = input.byte(); break;
+        case 3: h.kind = static_cast<FrameKind>(input.byte()); break;
+        case 4: h.length = static_cast<std::uint32_t>(input.claim()); break;
+        case 5: h.id = input.claim(); break;
+        case 6: h.offset = input.claim(); break;
+        default: h.total = input.claim(); break;
+      }
+      if (some >= 128) h.total = std::max<std::uint64_t>(h.total, h.length);
+      open = h;
+      write_frame(h, input.length());
+      break;
+    }
+    case kRawBytes: {
+      const auto bytes = input.bytes(some);
+      hostile.write(bytes.data(), bytes.size());
+      break;
+    }
+    case kPoll:
+      for (std::size_t i = 0; i <= some % 4; ++i) poll();
+      break;
+    case kHandler: handler(); break;
+    case kReceive:
+      if (messages) {
+        MessageRequest* r = nullptr;
+        Block memory(input.length());
+        Hold hold(engine().gate());
+        if (messages->receive(memory.data(), memory.size(), some % 3 == 0 ? kAnySource : kHostile,
+                              some % 5 == 0 ? kAnyTag : input.byte() % 4, r) == 0)
+          requests.emplace_back(r, std::move(memory));
+      } else {
+        receive(kHostile, input.length());
+      }
+      break;
+    case kTransfer: {
+      if (messages) break;
+      Receive r = {0, Block(input.length()),
+                   some % 8 == 0   ? MPID_ANY_PARTNER
+                   : some % 4 == 1 ? kHonest
+                                   : kHostile,
+                   true, some >= 32};
+      if (MPID_CreateRecvTransfer(r.memory.data(), r.memory.size(), r.peer, &r.id) != 0) break;
+      ids[ids_count++ % 4] = r.id;
+      MPID_ChannelId rid = 0;
+      if (r.started)
+        check(MPID_StartNBRecvTransferRest(r.memory.data(), nullptr,
+                                           some % 16 == 0 ? r.memory.size() / 2 : 0,
+                                           r.memory.size(), r.peer, r.id, &rid) == 0);
+      receives.push_back(std::move(r));
+      break;
+    }
+    case kCancel:
+      if (messages && !requests.empty()) {
+        const auto at = requests.begin() + static_cast<std::ptrdiff_t>(some % requests.size());
+        Hold hold(engine().gate());
+        messages->release(at->first);
+        requests.erase(at);
+      } else if (!receives.empty() && receives[some % receives.size()].transfer) {
+        const auto at = receives.begin() + static_cast<std::ptrdiff_t>(some % receives.size());
+        MPID_CancelRecvTransfer(at->id, at->id);
+        receives.erase(at);
+      }
+      break;
+    case kMove:
+      if (!receives.empty()) {
+        Receive& r = receives[some % receives.size()];
+        Block to(input.length());
+        if (!r.transfer && MPID_MoveRecvFromChannel(r.id, to.data(), nullptr, to.size()) == 0)
+          r.memory = std::move(to);
+      }
+      break;
+    case kPackets: {
+      if (messages) break;
+      Hold hold(engine().gate());
+      take_packets(false);
+      break;
+    }
+    case kSend: {
+      Block data(input.length());
+      if (messages) {
+        MessageRequest* r = nullptr;
+        Hold hold(engine().gate());
+        if (messages->send(data.data(), data.size(), kHostile, some % 4, r) == 0)
+          requests.emplace_back(r, std::move(data));
+      } else if (some % 2 == 0 && data.size() > 0 && data.size() <= MPID_CONTROL_BYTES_MAX) {
+        MPID_SendControl(data.data(), static_cast<int>(data.size()), kHostile);
+      } else {
+        MPID_ChannelId id = 0;
+        if (MPID_ISendChannel(data.data(), data.size(), kHostile, &id) == 0 && id != 0)
+          sends.emplace_back(id, std::move(data));
+      }
+      break;
+    }
+    case kRead: {
+      static std::uint8_t nowhere[kWriteMax + 1];
+      hostile.read(nowhere, input.length());
+      break;
+    }
+    case kTime:
+      ranks.world.pass(some < 250 ? static_cast<std::int64_t>(some) * 1'000 : 11'000'000'000);
+      break;
+    case kHonestSends:
+      ranks.as(kHonest);
+      if (!messages && some > 0)
+        MPID_SendControl(ids, static_cast<int>(1 + some % sizeof ids), kVictim);
+      ranks.turn();
+      break;
+    case kReconnect:
+      if (some % 4 == 0) {
+        hostile.close();
+        hostile.connect(kVictim, [this] { poll(); });
+      }
+      break;
+    case kTest:
+      if (!receives.empty()) test(some % receives.size());
+      break;
+    default: break;
+  }
+}
+
+void Run::go() {
+  if ((setup & 8) != 0) {
+    messages = std::make_unique<Messages>(engine(), 100'000);
+    check(messages->start());
+  }
+  engine().set_signal_driven(1, 29);
+  if ((setup & 16) != 0) engine().set_signals(false);
+  if ((setup & 0x60) != 0) {
+    const std::uint64_t most = (setup & 0x60) == 0x60 ? 1 : (setup & 0x40) != 0 ? 31 : 700;
+    ranks.world.read_limit = [most](int host, std::uint64_t could) {
+      return host == kVictim ? std::min(could, most) : could;
+    };
+  }
+  ranks.connect(kHonest, kVictim);
+  ranks.as(kVictim);
+  check(hostile.connect(kVictim, [this] { poll(); }));
+  for (int i = 0; i < kSteps && input.any(); ++i) {
+    step(static_cast<Step>(input.byte() % kStepCount));
+    ranks.world.skip(1'000);
+  }
+  ranks.world.read_limit = nullptr;
+  for (int i = 0; i < 4; ++i) poll();
+  if (!messages) {
+    Hold hold(engine().gate());
+    take_packets(false);
+  }
+  exchange_with_honest();
+  // A lost peer completes all that stands open with it.
+  {
+    Hold hold(engine().gate());
+    engine().give_up(kHostile, ECONNRESET);
+  }
+  for (std::size_t i = receives.size(); i-- > 0;) {
+    Receive& r = receives[i];
+    if (r.peer == kHonest) test(i);
+    if (r.peer != kHostile || !r.started) continue;
+    const std::size_t before = receives.size();
+    test(i);
+    check(receives.size() == before - 1);
+  }
+  for (auto& [id, memory] : sends) check(MPID_TSendChannel(id) != 0);
+  for (auto& [request, memory] : requests) {
+    Hold hold(engine().gate());
+    messages->release(request);
+  }
+}
+
+}  // namespace
+
+std::vector<fuzz::Seed> fuzz_seeds() {
+  std::vector<fuzz::Seed> seeds;
+  // One per kind: receives stand ready, the message comes in one frame or in several, with polls or
+  // in the handler.
+  for (std::uint8_t kind = 0; kind < 5; ++kind)
+    for (std::uint8_t poll : {kPoll, kHandler}) {
+      fuzz::Seed s = {static_cast<std::uint8_t>(kind == 3 ? 8 : 0)};
+      for (int i = 0; i < 3; ++i) s.insert(s.end(), {kReceive, 1, 100, kTransfer, 40, 150});
+      s.insert(s.end(),
+               {kFrame, 0,         kind, 100, 20,   0, 1,        poll, 3,         kFrame, 0,  kind,
+                150,    20,        1,    0,   40,   1, poll,     0,    kContinue, 0,      20, poll,
+                0,      kContinue, 0,    150, poll, 0, kPackets, 0,    kTest,     0});
+      s.insert(s.end(), {kMutated, 6, kind, 100, 20, 0, 200, 40, poll, 0,
+                         kMutated, 4, kind, 100, 20, 0, 130, 40, poll, 0});
+      seeds.push_back(s);
+    }
+  // Much and long, not all of it wanted, cancelled and moved in the middle.
+  seeds.push_back({4,   kReceive,  1,     170, kFrame,  0, 1,     175,       1,  0,   4,
+                   165, 0,         kPoll, 0,   kMove,   0, 180,   kContinue, 0,  170, kPoll,
+                   0,   kTransfer, 40,    175, kFrame,  0, 2,     175,       20, 0,   4,
+                   170, 0,         kPoll, 1,   kCancel, 0, kPoll, 0});
+  // A transfer with an id that comes to life while the frame is on its way.
+  seeds.push_back({0,  kTransfer, 42, 100,       kCancel, 0,   kFrame,    0,  2, 100, 4, 0, 1,
+                   50, kPoll,     0,  kTransfer, 41,      100, kRawBytes, 50, 1, 2,   3, 4});
+  return seeds;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  alloc_trap::install();
+  Choices input(data, size);
+  std::make_unique<Run>(input)->go();
+  return 0;
+}

@@ -1,0 +1,46 @@
+// A process that is not the library, over a fake network: it proves to be a rank of the job (it
+// knows the secret), and then says what it likes.
+#pragma once
+#include <cstring>
+
+#include "fake_net.h"
+#include "mplite/net/handshake.h"
+
+namespace fuzz {
+
+class HostileRank {
+ public:
+  HostileRank(sim::FakeWorld& world, int rank, int size, const std::uint8_t (&secret)[32])
+      : world_(world), own_{rank, size, secret} {}
+
+  // A new connection to `host`; `turn` lets that poll. False: it was not let in.
+  template <typename Turn>
+  bool connect(int host, Turn turn) {
+    using namespace mplite;
+    const std::uint8_t nonce[kNonceBytes] = {1, 2, 3};
+    Hello said = hello_start(own_, host, nonce), heard, next;
+    fd_ = world_.stranger_connect(host);
+    for (int message = 0; message < 2; ++message) {
+      world_.stranger_write(fd_, &said, sizeof said);
+      for (int tries = 0; tries < 4; ++tries) turn();
+      if (world_.stranger_read(fd_, &heard, sizeof heard) != sizeof heard) return false;
+      if (message == 0 && hello_prove(own_, said, heard, next) != HelloFault::kNone) return false;
+      if (message == 1 && hello_done(own_, said, heard) != HelloFault::kNone) return false;
+      said = next;
+    }
+    return true;
+  }
+  void write(const void* bytes, std::size_t count) { world_.stranger_write(fd_, bytes, count); }
+  // At most so many bytes of what came: a control packet of the other side, or anything else.
+  std::size_t read(void* bytes, std::size_t count) {
+    return world_.stranger_read(fd_, bytes, count);
+  }
+  void close() { world_.stranger_close(fd_); }
+
+ private:
+  sim::FakeWorld& world_;
+  mplite::HelloContext own_;
+  int fd_ = -1;
+};
+
+}  // namespace fuzz

@@ -1,0 +1,221 @@
+// arming.h: what is decided at a departure, when the timer goes off, and when a wait begins.
+#include "mplite/tuning/arming.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+using Departure = ArmingPolicy::Departure;
+using Alarm = ArmingPolicy::Alarm;
+
+constexpr std::int64_t kUs = 1000;
+constexpr int kSend = 1;
+
+// One that trusts kSend: the application has always been straight back.
+void make_trusting(ArmingPolicy& policy, std::int64_t* now) {
+  for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
+    ck_assert(policy.leave(kSend, *now, true, true) == Departure::kArm);
+    *now += 5 * kUs;
+    policy.came_back(*now);
+    *now += kUs;
+  }
+}
+
+START_TEST(what_the_way_out_is_to_look_at) {
+  struct Row {
+    bool can, host, always, grace, armed;
+    int idle, outstanding;
+  };
+  constexpr Row kRows[] = {
+      {false, true, true, true, false, 0, 0},  // stopped, or sync
+      {true, false, false, false, false, 0, 1},
+      {true, false, false, false, true, 0, 0},
+      {true, false, false, true, true, 0, 1},   // grace may find that it need not be armed
+      {true, false, true, false, false, 1, 1},  // several threads: somebody else's may be
+                                                // outstanding
+      {true, false, true, false, true, 0, 0},
+      {true, true, false, false, true, 1, 1},
+  };
+  for (const Row& row : kRows) {
+    ArmingPolicy policy;
+    policy.set_grace(row.grace);
+    policy.set_always(row.always);
+    const ArmingPolicy::Wants wants = policy.wants(row.can, row.host, row.armed);
+    ck_assert_int_eq(wants.idle, row.idle);
+    ck_assert_int_eq(wants.outstanding, row.outstanding);
+  }
+}
+END_TEST
+
+START_TEST(who_is_trusted_leaves_with_a_timer_and_others_armed) {
+  ArmingPolicy policy;
+  std::int64_t now = 1;
+  make_trusting(policy, &now);
+  ck_assert(policy.leave(kSend, now, false, true) == Departure::kArm);  // no timer, no grace
+  ck_assert(policy.leave(kSend, now, true, false) == Departure::kArm);  // owner of just now
+  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert_int_eq(policy.departure_timer_ns(now), Grace::kBackstopMinNs);
+  ArmingPolicy off;
+  off.set_grace(false);
+  ck_assert(off.leave(kSend, now, true, true) == Departure::kArm);
+}
+END_TEST
+
+START_TEST(several_threads_are_never_trusted) {
+  ArmingPolicy policy;
+  std::int64_t now = 1;
+  make_trusting(policy, &now);
+  policy.set_always(true);
+  ck_assert(policy.leave(kSend, now, true, true) == Departure::kArm);
+  ck_assert(policy.needs_progress(false));
+  policy.set_always(false);
+  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert(!policy.needs_progress(false));
+}
+END_TEST
+
+START_TEST(a_timer_that_is_set_is_kept_until_half_of_its_delay_is_over) {
+  struct Row {
+    std::int64_t due_in_ns;
+    bool guarding;
+    Departure departure;
+  };
+  constexpr std::int64_t kDelay = Grace::kBackstopMinNs;
+  constexpr Row kRows[] = {
+      {kDelay, false, Departure::kWatched},
+      {kDelay / 2 + 1, false, Departure::kWatched},
+      {kDelay / 2, false, Departure::kSetTimer},
+      {kDelay / 2, true, Departure::kWatched},
+      {kDelay + 1, false, Departure::kSetTimer},  // it was to check after an armed signal
+      {-ArmingPolicy::kOverdueNs, true, Departure::kSetTimer},
+  };
+  for (const Row& row : kRows) {
+    ArmingPolicy policy;
+    std::int64_t now = 1;
+    make_trusting(policy, &now);
+    policy.timer_set(now + row.due_in_ns);
+    if (row.guarding) policy.guard();
+    ck_assert(policy.leave(kSend, now, true, true) == row.departure);
+  }
+}
+END_TEST
+
+START_TEST(a_timer_for_what_is_gathered_leaves_time_for_more) {
+  ArmingPolicy policy;
+  ck_assert(!policy.is_guarded(1));
+  policy.timer_set(1 + ArmingPolicy::kGatherNs);
+  ck_assert(policy.is_guarded(1));
+  ck_assert(!policy.is_guarded(1 + ArmingPolicy::kGatherNs / 2));  // too soon
+  ck_assert(!policy.is_guarded(0));                                // too late
+  policy.guard();
+  ck_assert(policy.timer_fired());
+  ck_assert(!policy.timer_fired());
+  ck_assert(!policy.is_guarded(1));
+}
+END_TEST
+
+START_TEST(the_timer_arms_who_stays_away_and_nobody_else) {
+  struct Row {
+    bool left, outstanding;
+    std::int64_t away_ns;
+    Alarm::Kind kind;
+  };
+  constexpr Row kRows[] = {
+      {false, true, Grace::kBackstopMinNs, Alarm::kNothing},
+      {true, false, Grace::kBackstopMinNs, Alarm::kNothing},
+      {true, true, Grace::kBackstopMinNs - 1, Alarm::kWait},
+      {true, true, Grace::kBackstopMinNs, Alarm::kArm},
+  };
+  for (const Row& row : kRows) {
+    ArmingPolicy policy;
+    std::int64_t now = 1;
+    make_trusting(policy, &now);
+    if (row.left) ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+    policy.timer_set(now + row.away_ns);
+    const bool guarded = policy.timer_fired();
+    ck_assert(!policy.is_timer_set());
+    const Alarm alarm = policy.alarm(now + row.away_ns, guarded, false, row.outstanding);
+    ck_assert_int_eq(alarm.kind, row.kind);
+    if (row.kind == Alarm::kWait) ck_assert_int_eq(alarm.delay_ns, 1);
+  }
+}
+END_TEST
+
+START_TEST(armed_late_the_mask_is_checked_ever_more_seldom) {
+  ArmingPolicy policy;
+  std::int64_t now = 1;
+  ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);  // not by the timer
+  make_trusting(policy, &now);
+  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert_int_eq(policy.armed_late(), ArmingPolicy::kRecheckMinNs);
+  std::int64_t delay_ns = ArmingPolicy::kRecheckMinNs;
+  for (int i = 0; i < 12; ++i) {
+    ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kOpenAgain);
+    const std::int64_t next_ns = policy.opened_again();
+    ck_assert_int_ge(next_ns, delay_ns);
+    delay_ns = next_ns;
+  }
+  ck_assert_int_eq(delay_ns, ArmingPolicy::kRecheckMaxNs);
+  ck_assert(policy.leave(kSend, now, true, true) == Departure::kArm);  // the trust is lost
+  policy.alarm(now, false, false, false);  // unarmed since: nothing to check any more
+  ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);
+}
+END_TEST
+
+START_TEST(the_helper_is_told_of_the_first_departure_and_watches_on) {
+  ArmingPolicy policy;
+  std::int64_t now = 1;
+  make_trusting(policy, &now);
+  Grace::Sleep sleep;
+  ck_assert_int_eq(policy.helper_sleep_ns(sleep, now), -1);
+  ck_assert(!policy.leave_to_helper(kSend, now));
+  ck_assert(policy.watch_departure(true));
+  ck_assert_int_eq(policy.helper_sleep_ns(sleep, now), Grace::kBackstopMinNs);
+  policy.came_back(now + kUs);
+  ck_assert(!policy.helper_alarm(now + 2 * kUs, true));
+  ck_assert(policy.is_timer_set());  // it left since: once more
+  ck_assert(!policy.leave_to_helper(kSend, now + 3 * kUs));
+  ck_assert(!policy.watch_departure(true));
+  policy.came_back(now + 4 * kUs);
+  ck_assert(!policy.helper_alarm(now + 5 * kUs, true));
+  ck_assert(!policy.helper_alarm(now + 6 * kUs, true));
+  ck_assert(!policy.is_timer_set());  // nobody has left since
+  ck_assert(!policy.leave_to_helper(kSend, now + 7 * kUs));
+  ck_assert(policy.watch_departure(true));
+  ck_assert(!policy.helper_alarm(now + 8 * kUs, true));  // not away for long enough
+  ck_assert(policy.helper_alarm(now + 7 * kUs + Grace::kBackstopMinNs, true));
+  ck_assert(!policy.watch_departure(false));
+}
+END_TEST
+
+START_TEST(waiting_for_handshakes_has_an_allowance) {
+  ArmingPolicy policy;
+  policy.waited_for_handshake(ArmingPolicy::kHandshakesNs, false);  // it was made
+  ck_assert(policy.outlasts_handshakes());
+  for (int i = 0; i < 20; ++i) {
+    ck_assert(policy.outlasts_handshakes());
+    policy.waited_for_handshake(ArmingPolicy::kHandshakeNs, true);
+  }
+  ck_assert(!policy.outlasts_handshakes());
+}
+END_TEST
+
+START_TEST(sockets_raise_no_signals_after_enough_waits_that_were_not_armed) {
+  for (const unsigned connections : {1u, ArmingPolicy::kColdAfterWaits, 100u}) {
+    ArmingPolicy policy;
+    unsigned waits = 1;
+    while (!policy.is_cold(connections)) ++waits;
+    ck_assert_uint_eq(waits, connections < ArmingPolicy::kColdAfterWaits
+                                 ? ArmingPolicy::kColdAfterWaits
+                                 : connections);
+    policy.armed_on_leaving();
+    ck_assert(!policy.is_cold(connections));
+  }
+}
+END_TEST
+
+}  // namespace
+
+int main() { return run_tests("arming"); }

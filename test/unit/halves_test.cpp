@@ -1,0 +1,86 @@
+// halves.h: which messages leave in two halves, and what the bandit is told.
+#include "mplite/tuning/halves.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr std::uint64_t kMin = 1000, kEnd = 2000;
+
+Halves started(bool bandit = true) {
+  Halves halves;
+  halves.start(kMin, kEnd, bandit);
+  return halves;
+}
+
+// A message and its answer, which takes `ns`. Returns what went first.
+std::uint64_t exchange(Halves& halves, std::int64_t halves_ns, std::int64_t whole_ns) {
+  static std::int64_t now = 0;
+  now += 1'000'000;
+  ck_assert(halves.chooses(kMin));
+  if (halves.next()) halves.left(now);
+  const std::uint64_t first = halves.first(kMin);
+  halves.wrote(first);
+  if (halves.heard()) halves.heard_at(now + (first < kMin ? halves_ns : whole_ns));
+  return first;
+}
+
+START_TEST(lengths_between_are_chosen) {
+  Halves halves = started();
+  ck_assert(!halves.chooses(kMin - 1));
+  ck_assert(halves.chooses(kMin));
+  ck_assert(halves.chooses(kEnd - 1));
+  ck_assert(!halves.chooses(kEnd));
+  ck_assert(!Halves().chooses(0));  // none where there is no range
+}
+END_TEST
+
+START_TEST(stream_is_not_cut) {
+  Halves halves = started();
+  halves.wrote(kMin / 2);
+  ck_assert(!halves.chooses(kMin));
+  halves.heard();
+  ck_assert(halves.chooses(kMin));
+  halves.wrote(kMin / 2 - 1);  // something short in between
+  ck_assert(halves.chooses(kMin));
+}
+END_TEST
+
+START_TEST(faster_way_is_found) {
+  constexpr unsigned kTrial = FasterWay::kTurn * FasterWay::kTurns;
+  for (const bool whole : {false, true}) {
+    Halves halves = started();
+    for (unsigned i = 0; i <= kTrial; ++i) exchange(halves, 1000, whole ? 500 : 2000);
+    for (unsigned i = 0; i < 100; ++i)
+      ck_assert_uint_eq(exchange(halves, 1000, 500), whole ? kMin : kMin / 2);
+    ck_assert_uint_eq(halves.whole_end(), whole ? kEnd : 0);
+  }
+}
+END_TEST
+
+START_TEST(what_is_not_answered_is_not_counted) {
+  Halves halves = started();
+  for (unsigned i = 0; i < 10'000; ++i) {
+    ck_assert(halves.next());  // still trying
+    halves.left(i);
+    halves.heard();  // but nobody says when
+  }
+}
+END_TEST
+
+START_TEST(without_bandit_it_is_halves) {
+  Halves halves = started(false);
+  for (unsigned i = 0; i < 10'000; ++i) {
+    ck_assert(!halves.next());
+    ck_assert_uint_eq(halves.first(kMin), kMin / 2);
+    ck_assert(!halves.heard());
+  }
+  ck_assert_uint_eq(halves.whole_end(), 0);
+}
+END_TEST
+
+}  // namespace
+
+int main() { return run_tests("halves"); }
