@@ -543,6 +543,11 @@ int lite_check_peer(int peer) {
   return fail(LITE_ERR_PEER_LOST, "%s: %s", who, what);
 }
 
+int lite_has_left(int peer) {
+  Work work;
+  return g_boot->engine->has_left(peer) ? 1 : 0;
+}
+
 void lite_part(int peer) {
   Work work;
   g_boot->engine->disconnect(peer);

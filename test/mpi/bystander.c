@@ -2,6 +2,8 @@
  *   bystander serve FILE    two ranks with such receives pending; a caller at their port dies
  *                           before it is accepted (FILE.dead), then they talk, and accept the next
  *                           one
+ *   bystander asleep FILE   two ranks without a connection that make no call while such a caller
+ *                           comes and dies; then they accept the next one
  *   bystander die FILE      connects, and is killed while it waits
  *   bystander call FILE     connects, and disconnects
  *   bystander rank          rank 2 kills itself, rank 0 has receives from any source pending in
@@ -29,16 +31,11 @@ static void read_port(const char *file, char *port)
     CHECK(0, "%s does not come", file);
 }
 
-static void serve(const char *file)
+/* Rank 0 has a port, in the file. */
+static void open_port(const char *file, char *port)
 {
-    char port[MPI_MAX_PORT_NAME] = "", path[4096], made[4200];
-    int got = -1, flag = 0, dead = 0;
-    const int other = 1 - my_rank;
-    MPI_Request request;
-    MPI_Comm inter;
+    char made[4200];
 
-    MPI_Sendrecv(&my_rank, 1, MPI_INT, other, 0, &got, 1, MPI_INT, other, 0, MPI_COMM_WORLD,
-                 MPI_STATUS_IGNORE);
     if (my_rank == 0) {
         MPI_Open_port(MPI_INFO_NULL, port);
         path_of(made, sizeof made, file, ".new");
@@ -47,6 +44,42 @@ static void serve(const char *file)
         fclose(out);
         rename(made, file);
     }
+}
+
+/* Whoever is dead is not accepted in place of the next caller. */
+static void accept_the_living(const char *port)
+{
+    MPI_Comm inter;
+
+    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
+    MPI_Comm_disconnect(&inter);
+    if (my_rank == 0)
+        MPI_Close_port(port);
+}
+
+static void sleep_and_serve(const char *file)
+{
+    char port[MPI_MAX_PORT_NAME] = "", path[4096];
+    int dead = 0;
+
+    open_port(file, port);
+    path_of(path, sizeof path, file, ".dead");
+    for (const double end = now_s() + 60; !dead && now_s() < end; usleep(1000))
+        dead = access(path, F_OK) == 0;
+    CHECK(dead, "no %s", path);
+    accept_the_living(port);
+}
+
+static void serve(const char *file)
+{
+    char port[MPI_MAX_PORT_NAME] = "", path[4096];
+    int got = -1, flag = 0, dead = 0;
+    const int other = 1 - my_rank;
+    MPI_Request request;
+
+    MPI_Sendrecv(&my_rank, 1, MPI_INT, other, 0, &got, 1, MPI_INT, other, 0, MPI_COMM_WORLD,
+                 MPI_STATUS_IGNORE);
+    open_port(file, port);
     MPI_Irecv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD, &request);
     path_of(path, sizeof path, file, ".dead");
     for (const double end = now_s() + 60; !dead && now_s() < end;) {
@@ -69,12 +102,8 @@ static void serve(const char *file)
     MPI_Send(&my_rank, 1, MPI_INT, other, 2, MPI_COMM_WORLD);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
     CHECK(got == other, "%d received", got);
-    /* whoever is dead is not accepted in place of the next caller */
     MPI_Barrier(MPI_COMM_WORLD);
-    MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &inter);
-    MPI_Comm_disconnect(&inter);
-    if (my_rank == 0)
-        MPI_Close_port(port);
+    accept_the_living(port);
 }
 
 static void call(const char *file, int die)
@@ -154,6 +183,8 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     if (strcmp(what, "serve") == 0 && argc > 2)
         serve(argv[2]);
+    else if (strcmp(what, "asleep") == 0 && argc > 2)
+        sleep_and_serve(argv[2]);
     else if (strcmp(what, "die") == 0 && argc > 2)
         call(argv[2], 1);
     else if (strcmp(what, "call") == 0 && argc > 2)
@@ -161,6 +192,6 @@ int main(int argc, char **argv)
     else if (strcmp(what, "rank") == 0)
         lose_a_rank();
     else
-        CHECK(0, "usage: bystander serve FILE | die FILE | call FILE | rank");
+        CHECK(0, "usage: bystander serve FILE | asleep FILE | die FILE | call FILE | rank");
     return finish(what);
 }

@@ -728,6 +728,13 @@ bool FakeNet::is_silent(int fd, std::int64_t limit_ms) {
   return s != nullptr && s->muted && world_.now_ - s->muted_since >= limit_ms * 1'000'000;
 }
 
+bool FakeNet::has_ended(int fd) {
+  Call call(*this);
+  const FakeWorld::Socket* s = world_.own(host_, fd, "has_ended");
+  const auto is_past = [this](std::int64_t due) { return due >= 0 && due <= world_.now_; };
+  return s == nullptr || is_past(s->fin_due) || is_past(s->reset_due);
+}
+
 void FakeNet::random(void* bytes, std::size_t count) {
   Call call(*this);
   auto* to = static_cast<std::uint8_t*>(bytes);

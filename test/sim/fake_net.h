@@ -224,6 +224,7 @@ class FakeNet final : public mplite::Net {
   std::int64_t now_ns() override;
   void spin(std::int64_t ns) override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
+  bool has_ended(int fd) override;
   int round_trip_us(int fd) override;
   void random(void* bytes, std::size_t count) override;
 

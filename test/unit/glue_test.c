@@ -152,6 +152,7 @@ void lite_close_port(uint32_t id) {}
 int lite_port_is_open(uint32_t id) { return 1; }
 int lite_check_caller(uint32_t id, int peer, const void* proof) { return 0; }
 int lite_check_peer(int peer) { return LITE_OK; }
+int lite_has_left(int peer) { return 0; }
 
 /* ---- a job of two ranks, of which this is rank 0; peers 2 and 3 are processes of another job that
  * share an intercommunicator with us, peer 4 is one that shares nothing ---- */

@@ -566,6 +566,26 @@ START_TEST(idle_peer_is_not_silent) {
 }
 END_TEST
 
+// Before what it has sent is read (_i 0), and with a reset in place of an end (_i 1).
+START_REPEATED_TEST(end_of_the_peer_is_told_before_its_data_is_read, 2) {
+  Link link;
+  ck_assert_int_eq(link.write(link.b, "x", 1), 1);
+  ck_assert(!link.net.has_ended(link.a));
+  if (_i == 1) {
+    const linger at_once = {1, 0};
+    ck_assert_int_eq(setsockopt(link.b, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
+  }
+  link.net.close(link.b);
+  link.b = -1;
+  const std::int64_t begin = link.net.now_ns();
+  while (!link.net.has_ended(link.a))
+    ck_assert_int_lt(link.net.now_ns() - begin, 10'000'000'000);
+  char got = 0;
+  if (_i == 0) ck_assert_int_eq(link.read(link.a, &got, 1), 1);
+  ck_assert(link.net.has_ended(link.a));
+}
+END_TEST
+
 START_TEST(round_trip_is_known_once_data_was_acknowledged) {
   Link link;
   char byte = 'x';

@@ -424,10 +424,17 @@ START_TEST(a_caller_that_dies_before_it_is_met_is_no_loss) {
     ck_assert_int_eq(j.say(2, j.at(2).connect_by_port(j.port(0, 1)), 'c'), 0);
     ck_assert(j.heard(0, 2, 'c'));
     if (met) ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
+    ck_assert_int_eq(j.say(2, 2, 'd'), 0);
+    ck_assert(!j.at(0).has_left(2));
     j.end(2);
+    j.world.skip(100'000'000);
+    ck_assert(j.at(0).has_left(2));  // what it has said is not read yet
+    ck_assert(j.lost(0).empty());
+    ck_assert(j.heard(0, 2, 'd'));
     ck_assert(j.until([&] { return !j.lost(0).empty(); }));
     ck_assert_int_eq(j.lost(0)[0].peer, 2);
     ck_assert(j.lost(0)[0].departed == !met);
+    ck_assert(j.at(0).has_left(2));
   }
 }
 END_TEST

@@ -232,12 +232,13 @@ static void refuse(int peer, const first_words *words)
     say(peer, &refusal);
 }
 
-/* Callers that have died since: nobody shall accept them. VCI lock held. */
+/* Callers that have died since: nobody shall accept them. A call that was delivered this moment may
+ * be followed by its caller's end. VCI lock held. */
 static void forget_dead_callers(void)
 {
     for (kept **at = &kept_head; *at != NULL;) {
         kept *found = *at;
-        if (found->words.kind != CALL || lite_check_peer(found->peer) == LITE_OK) {
+        if (found->words.kind != CALL || !lite_has_left(found->peer)) {
             at = &found->next;
             continue;
         }

@@ -252,6 +252,12 @@ class Engine {
   }
   // 0, or the errno for which the peer was given up.
   int peer_error(int peer) const MPLITE_SIGNAL_SAFE { return core_.peers[peer].error; }
+  // Whether nothing can be said to the peer any more: it was given up, or its end of the connection
+  // is closed, which the kernel tells before what the peer has sent is read.
+  bool has_left(int peer) const MPLITE_SIGNAL_SAFE {
+    const Peer& p = core_.peers[peer];
+    return p.error != 0 || (p.connection != nullptr && core_.net.has_ended(p.connection->fd));
+  }
   // For tests and reports: read-ahead buffers that connections hold.
   std::uint32_t stagings_used() const { return rx_.stagings_used(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns

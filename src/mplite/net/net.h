@@ -82,6 +82,9 @@ class Net {
   // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power),
   // which keepalive does not notice while data is under way.
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
+  // Whether the peer has closed its end, or the connection was reset. Known before what the peer
+  // has sent is read.
+  virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;
   // The least time, of late, from data to its acknowledgement by the peer's kernel, in us. 0: not
   // known.
   virtual int round_trip_us(int) MPLITE_SIGNAL_SAFE { return 0; }

@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -357,6 +358,13 @@ bool PosixNet::is_silent(int fd, std::int64_t limit_ms) {
   // ones in a row mean silence.
   const bool waiting = info.tcpi_retransmits > 0 || info.tcpi_probes >= 2;
   return waiting && static_cast<std::int64_t>(info.tcpi_last_ack_recv) >= limit_ms;
+}
+
+bool PosixNet::has_ended(int fd) {
+  pollfd asked = {fd, POLLRDHUP, 0};
+  while (::poll(&asked, 1, 0) < 0)
+    if (errno != EINTR) return false;
+  return asked.revents != 0;  // errors and hang-ups are told unasked
 }
 
 int PosixNet::round_trip_us(int fd) {
