@@ -8,7 +8,7 @@ import sys
 
 SUMMARY = re.compile(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", re.M)
 VERDICT = re.compile(r"^(PASS|FAIL|ERROR|XPASS): (\S+)", re.M)
-TELLING = re.compile(r":[FE]:|rror:|FAILED|runtime error|assert")
+TELLING = re.compile(r":[FE]:|rror:|FAILED|runtime error|assert|wrong at line")
 LINES_SHOWN = 12
 
 
