@@ -46,7 +46,8 @@ int lite_check_caller(uint32_t id, int peer, const void* proof);
  */
 int lite_check_peer(int peer);
 /* 1: nothing can be said to the peer any more. It was lost, or its end of the connection is closed,
- * which is known before what it has sent is delivered. 0: as far as the kernel knows, it is there. */
+ * which is known before what it has sent is delivered. 0: as far as the kernel knows, it is there.
+ */
 int lite_has_left(int peer);
 /* The host has nothing more to do with the peer: its end will not be a loss, and its number may be
  * given to another one. A world rank, or one parted from before: nothing happens. */

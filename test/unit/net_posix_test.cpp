@@ -578,8 +578,7 @@ START_REPEATED_TEST(end_of_the_peer_is_told_before_its_data_is_read, 2) {
   link.net.close(link.b);
   link.b = -1;
   const std::int64_t begin = link.net.now_ns();
-  while (!link.net.has_ended(link.a))
-    ck_assert_int_lt(link.net.now_ns() - begin, 10'000'000'000);
+  while (!link.net.has_ended(link.a)) ck_assert_int_lt(link.net.now_ns() - begin, 10'000'000'000);
   char got = 0;
   if (_i == 0) ck_assert_int_eq(link.read(link.a, &got, 1), 1);
   ck_assert(link.net.has_ended(link.a));
