@@ -15,13 +15,18 @@ namespace {
 constexpr double kSteadyS = 0.5;
 constexpr std::size_t kBytes = 200'000;
 
-// Comes and goes for so long. False: the library reports an error.
-bool come_and_go(double seconds) {
+// Comes and goes for so long. `absences`: how often the processor was given to others meanwhile,
+// which no policy can tell from a computation. False: the library reports an error.
+bool come_and_go(double seconds, int* absences = nullptr) {
+  constexpr double kAbsentS = 50e-6;
   const double end = now_s() + seconds;
-  while (now_s() < end) {
+  for (double now = now_s(), before; now < end;) {
     if (!look()) return false;
     LITE_HOT_SET(last_call, LITE_CALL_RECEIVE);
     lite_host_exit();
+    before = now;
+    now = now_s();
+    if (absences != nullptr && now - before > kAbsentS) ++*absences;
   }
   return true;
 }
@@ -34,7 +39,7 @@ bool meet(int rank) {
 }
 
 // word[0]: backstops in the second half of the time, word[1]: system calls for masks and handlers
-// in it, word[2]: 7 when the message came while the application computed.
+// in it, word[2]: 7 when the message came while the application computed, word[3]: absences.
 int comes_and_goes_and_stays_away(Shared& s, int rank) {
   if (!start(s, rank)) return __LINE__;
   std::vector<std::uint8_t> data(kBytes, 0);
@@ -49,7 +54,9 @@ int comes_and_goes_and_stays_away(Shared& s, int rank) {
   const mplite::Counters& counters = mplite::channel_counters();
   if (!come_and_go(kSteadyS)) return __LINE__;
   const std::uint64_t backstops = counters.backstops, masks = counters.mask_calls;
-  if (!come_and_go(kSteadyS)) return __LINE__;
+  int absences = 0;
+  if (!come_and_go(kSteadyS, &absences)) return __LINE__;
+  s.word[3] = absences;
   s.word[0] = static_cast<int>(counters.backstops - backstops);
   s.word[1] = static_cast<int>(counters.mask_calls - masks);
   if (!barrier(s, 20)) return __LINE__;
@@ -100,7 +107,9 @@ void check(const char* controller) {
   // that gives the processor to others for milliseconds makes real absences, so the bound is not
   // tight.
   ck_assert_int_lt(s.word[0], 200);
-  ck_assert_int_lt(s.word[1], 1000);  // of 100,000 departures and more
+  // Of 100,000 departures and more. After an absence it is armed until quick returns have proved
+  // again that they are: beside busy processes, 1,866 were seen.
+  ck_assert_int_lt(s.word[1], 1000 + 400 * s.word[3]);
   if (kSignalsComeAnywhere) ck_assert_int_eq(s.word[2], 7);
 }
 
