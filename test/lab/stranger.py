@@ -22,9 +22,11 @@ random.seed(7)
 
 def wire():
     """The handshake's constants, from the source: a stranger with another version would be turned away before it is challenged."""
-    path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "src", "mplite", "net", "wire.h")
-    with open(path, encoding="utf-8") as text:
-        source = text.read()
+    path = os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "..", "src", "mplite", "net")
+    source = ""
+    for name in "frame.h", "hello.h":
+        with open(os.path.join(path, name), encoding="utf-8") as text:
+            source += text.read()
     found = {}
     for name, pattern in (("version", r"\bkWireVersion = (\w+);"), ("magic", r"\bkHelloMagic = (\w+);"), ("bytes", r"\bkHelloBytes = (\w+);"), ("nonce", r"\bkNonceBytes = (\w+);"),
                           ("mac", r"\bkMacBytes = (\w+);"), ("hello", r"\bkHello = (\w+),"), ("challenge", r"\bkChallenge = (\w+),"), ("proof", r"\bkProof = (\w+),")):

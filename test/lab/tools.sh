@@ -10,7 +10,7 @@ result $? "control and performance variables around short, eager, rendezvous, pu
 # the installation's own lite-info, of the source that the tests come with
 got=$("$LAB_PREFIX/bin/lite-info" --version 2>&1)
 echo "$got" >"$out"
-[ "$got" = "ch_lite $(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac"), wire version $(sed -nE 's/.* kWireVersion = ([0-9]+);$/\1/p' "$top/src/mplite/net/wire.h")" ]
+[ "$got" = "ch_lite $(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac"), wire version $(sed -nE 's/.* kWireVersion = ([0-9]+);$/\1/p' "$top/src/mplite/net/frame.h")" ]
 result $? "lite-info is installed with MPICH and tells its version: $got" "$out"
 LITE_CREDITS=8M "$LAB_PREFIX/bin/lite-info" --json >"$out" 2>&1 && python3 -c '
 import json, sys

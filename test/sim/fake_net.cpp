@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "alloc_trap.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace sim {
 namespace {

@@ -506,7 +506,7 @@ START_TEST(idle_connection_holds_no_buffer) {
   SimRanks r(kPeers + 1);
   for (int i = 1; i <= kPeers; ++i) r.connect(i, 0);
   r.turn(3);
-  ck_assert_uint_eq(r.engine(0).stagings_used(), 0);
+  ck_assert_uint_eq(r.engine(0).read_ahead_buffers_used(), 0);
   ck_assert_uint_le(sizeof(Connection),
                     2048);  // the rest of 4 KB is for what the layers above keep per peer
   // In the middle of a packet it holds one, and afterwards none.
@@ -519,18 +519,18 @@ START_TEST(idle_connection_holds_no_buffer) {
   say(r.engine(7), 0, bytes_of(100, 1));
   r.turn(5);
   ck_assert(!r.engine(0).control_ready());
-  ck_assert_uint_eq(r.engine(0).stagings_used(), 1);
+  ck_assert_uint_eq(r.engine(0).read_ahead_buffers_used(), 1);
   allowed = ~std::uint64_t{0};
   ck_assert(hear(r, 0, 7) == bytes_of(100, 1));
   ck_assert(!r.engine(0).control_ready());
-  ck_assert_uint_eq(r.engine(0).stagings_used(), 0);
+  ck_assert_uint_eq(r.engine(0).read_ahead_buffers_used(), 0);
 }
 END_TEST
 
 // The handler cannot make buffers: it reads as many connections as it has, acts on their packets,
 // and reads the next ones.
 START_TEST(handler_hears_more_peers_than_it_has_buffers) {
-  constexpr int kSenders = 5 * static_cast<int>(StagingStock::kReady);
+  constexpr int kSenders = 5 * static_cast<int>(ReadAheadBuffers::kReady);
   SimRanks r(kSenders + 1);
   for (int i = 1; i <= kSenders; ++i) r.connect(i, 0);
   std::vector<std::vector<std::uint8_t>> packets;
@@ -560,7 +560,7 @@ END_TEST
 // Peers that stop in the middle of a packet can use up the handler's buffers. Ordinary context
 // makes more, and nothing is lost.
 START_TEST(peers_stuck_in_the_middle_of_packets_do_not_keep_others_out) {
-  constexpr int kStuck = 2 * static_cast<int>(StagingStock::kSpare);
+  constexpr int kStuck = 2 * static_cast<int>(ReadAheadBuffers::kSpare);
   SimRanks r(kStuck + 2);
   for (int i = 1; i <= kStuck + 1; ++i) r.connect(i, 0);
   bool stuck = true;
@@ -583,7 +583,7 @@ START_TEST(peers_stuck_in_the_middle_of_packets_do_not_keep_others_out) {
     }
   }
   ck_assert(hear(r, 0, kStuck + 1) == std::vector<std::uint8_t>{9});
-  ck_assert_uint_eq(r.engine(0).stagings_used(), kStuck);
+  ck_assert_uint_eq(r.engine(0).read_ahead_buffers_used(), kStuck);
   stuck = false;
   for (int heard = 0; heard < kStuck; ++heard) {
     ck_assert(r.until([&] { return r.engine(0).control_ready(); }));
@@ -594,7 +594,7 @@ START_TEST(peers_stuck_in_the_middle_of_packets_do_not_keep_others_out) {
     ck_assert(std::memcmp(packet, bytes_of(200, from).data(), 200) == 0);
   }
   r.turn(2);
-  ck_assert_uint_eq(r.engine(0).stagings_used(), 0);
+  ck_assert_uint_eq(r.engine(0).read_ahead_buffers_used(), 0);
 }
 END_TEST
 
@@ -2467,7 +2467,7 @@ START_TEST(next_control_reads_the_detached_connection) {
     r.world.skip(10'000);
   }
   ck_assert_int_eq(losses.count, 1);
-  ck_assert_uint_eq(e.stagings_used(), 0);
+  ck_assert_uint_eq(e.read_ahead_buffers_used(), 0);
 }
 END_TEST
 

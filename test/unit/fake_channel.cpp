@@ -82,7 +82,7 @@ bool deliver(Rank& r, int from, Frame& frame) {
       if (n > done)
         std::memcpy(at->second.memory.buffer + done, frame.data.data() + done, n - done);
     } else {
-      mplite::PieceCursor pieces{at->second.memory.pieces};
+      mplite::IovCursor pieces{at->second.memory.pieces};
       pieces.skip(done);
       pieces.scatter(frame.data.data() + done, n - done);
     }

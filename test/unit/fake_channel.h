@@ -14,7 +14,7 @@
 
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/device/device.h"
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/engine/gate.h"
 #include "mplite/observe/counters.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 #include "run_tests.h"
 
 namespace {
@@ -181,4 +181,4 @@ START_TEST(random_bytes_decode_only_to_consistent_headers) {
 }
 END_TEST
 
-int main() { return run_tests("wire"); }
+int main() { return run_tests("frame"); }

@@ -1,5 +1,6 @@
 // handshake.h: the four messages, and that nobody without the secret gets through with any of them.
 #include "mplite/net/handshake.h"
+#include "mplite/net/frame.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 // Memory in pieces: the cursor at every byte, copies between every kind of memory, checked byte by
 // byte.
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 
 #include <chrono>
 #include <cstring>
@@ -39,7 +39,7 @@ START_TEST(skipping_to_every_byte_lists_the_rest) {
   memory.fill(data);
   for (std::size_t to = 0; to <= data.size(); ++to)
     for (std::size_t first = 0; first <= to; first += 3) {  // in two steps
-      PieceCursor c{memory.pieces()};
+      IovCursor c{memory.pieces()};
       c.skip(first);
       c.skip(to - first);
       iovec list[32];
@@ -62,7 +62,7 @@ START_TEST(list_stops_at_the_bytes_and_at_the_entries) {
       iovec list[16];
       list[entries].iov_base = nullptr;
       std::uint64_t listed = 99;
-      const int count = PieceCursor{memory.pieces()}.list(bytes, list, entries, listed);
+      const int count = IovCursor{memory.pieces()}.list(bytes, list, entries, listed);
       ck_assert_int_le(count, entries);
       ck_assert(count == entries || listed == bytes);
       ck_assert_ptr_null(list[entries].iov_base);
@@ -78,14 +78,14 @@ START_TEST(scatter_and_gather_cut_anywhere) {
     InPieces memory(kLengths);
     const auto data = bytes_of(memory.bytes());
     if (cut > data.size()) break;
-    PieceCursor in{memory.pieces()};
+    IovCursor in{memory.pieces()};
     in.scatter(data.data(), cut);
     ck_assert(memory.untouched_but(cut));
     in.scatter(data.data() + cut, data.size() - cut);
     ck_assert(memory.packed() == data);
     ck_assert(memory.untouched_but(data.size()));
     std::vector<std::uint8_t> out(data.size());
-    PieceCursor from{memory.pieces()};
+    IovCursor from{memory.pieces()};
     from.gather(out.data(), cut);
     from.gather(out.data() + cut, data.size() - cut);
     ck_assert(out == data);
@@ -160,4 +160,4 @@ START_TEST(a_copy_takes_its_time_wherever_it_goes) {
 }
 END_TEST
 
-int main() { return run_tests("pieces"); }
+int main() { return run_tests("iov_cursor"); }

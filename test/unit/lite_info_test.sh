@@ -11,7 +11,7 @@ run() { # ARGUMENT…
 }
 
 version=$(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac")
-wire=$(sed -nE 's/.* kWireVersion = ([0-9]+);$/\1/p' "$top/src/mplite/net/wire.h")
+wire=$(sed -nE 's/.* kWireVersion = ([0-9]+);$/\1/p' "$top/src/mplite/net/frame.h")
 status=0 text=
 verdict the_sources_have_versions test -n "$version" -a -n "$wire"
 run --version

@@ -6,8 +6,8 @@
 
 #include <cstring>
 
+#include "mplite/net/frame.h"
 #include "mplite/net/handshake.h"
-#include "mplite/net/wire.h"
 
 #include "run_tests.h"
 

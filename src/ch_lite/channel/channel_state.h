@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "mplite/base/growing_table.h"
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/base/pool.h"
 #include "mplite/tuning/wait.h"
 
@@ -31,7 +31,7 @@ struct ChannelOp {
   ChannelOp* fifo_next = nullptr;  // channel receives of one peer, in posting order
   SendOp* send = nullptr;          // of a send that is not complete
   std::uint8_t* buffer = nullptr;
-  PieceCursor pieces{};  // in place of buffer: where the next byte goes
+  IovCursor pieces{};  // in place of buffer: where the next byte goes
   std::uint64_t size = 0;
   std::uint64_t arrived = 0;  // of the message, also what did not fit
   std::int64_t result = 0;

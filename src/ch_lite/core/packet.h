@@ -1,6 +1,6 @@
 // The device's control packets: the whole wire format above the engine's frames.
 // Written by the protocol files, decoded once by Device::act_upon. Byte order little-endian,
-// version is the engine's handshake's (mplite/net/wire.h kWireVersion): two ranks that can talk at
+// version is the engine's handshake's (mplite/net/frame.h kWireVersion): two ranks that can talk at
 // all speak the same packets.
 #pragma once
 #include <cstddef>

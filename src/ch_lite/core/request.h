@@ -8,7 +8,7 @@
 #include "ch_lite/core/blocks.h"
 #include "ch_lite/core/check.h"
 #include "ch_lite/core/matcher.h"
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/observe/trace.h"
 

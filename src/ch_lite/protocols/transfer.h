@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "ch_lite/channel/channel.h"
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/base/signal_safe.h"
 
 namespace ch_lite {

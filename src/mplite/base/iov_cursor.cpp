@@ -1,5 +1,5 @@
 // Memory in pieces: listing it for a system call, and copying into and out of it.
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 
 namespace mplite {
 
@@ -11,7 +11,7 @@ void copy_in_steps(void* to, const void* from, std::size_t bytes) {
   std::memcpy(there, here, bytes);
 }
 
-int PieceCursor::list(std::uint64_t bytes, iovec* out, int out_max, std::uint64_t& listed) const {
+int IovCursor::list(std::uint64_t bytes, iovec* out, int out_max, std::uint64_t& listed) const {
   int count = 0;
   const iovec* at = piece;
   std::uint64_t behind = into;
@@ -26,7 +26,7 @@ int PieceCursor::list(std::uint64_t bytes, iovec* out, int out_max, std::uint64_
   return count;
 }
 
-void PieceCursor::scatter(const void* from, std::uint64_t bytes) {
+void IovCursor::scatter(const void* from, std::uint64_t bytes) {
   const auto* at = static_cast<const std::uint8_t*>(from);
   while (bytes > 0) {
     const std::uint64_t length = std::min<std::uint64_t>(piece->iov_len - into, bytes);
@@ -37,7 +37,7 @@ void PieceCursor::scatter(const void* from, std::uint64_t bytes) {
   }
 }
 
-void PieceCursor::gather(void* to, std::uint64_t bytes) {
+void IovCursor::gather(void* to, std::uint64_t bytes) {
   auto* at = static_cast<std::uint8_t*>(to);
   while (bytes > 0) {
     const std::uint64_t length = std::min<std::uint64_t>(piece->iov_len - into, bytes);
@@ -55,7 +55,7 @@ void copy(const Memory& to, const Memory& from, std::uint64_t bytes) {
     copy_bytes(to.buffer, from.buffer, bytes);
     return;
   }
-  PieceCursor there{to.pieces}, here{from.pieces};
+  IovCursor there{to.pieces}, here{from.pieces};
   if (!there) return here.gather(to.buffer, bytes);
   if (!here) return there.scatter(from.buffer, bytes);
   while (bytes > 0) {

@@ -57,7 +57,7 @@ struct Memory {
 // A place in a list of pieces, moved forward only: each piece is passed once, so a whole message
 // costs its number of pieces. The caller knows how many bytes there are; the list's end is not
 // looked for.
-struct PieceCursor {
+struct IovCursor {
   const iovec* piece = nullptr;  // null: there are no pieces (contiguous)
   std::uint64_t into = 0;        // bytes of it that lie behind
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace mplite {
 namespace {

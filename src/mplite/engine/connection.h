@@ -4,12 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mplite/base/pieces.h"
-#include "mplite/engine/staging.h"
+#include "mplite/base/iov_cursor.h"
+#include "mplite/engine/read_ahead_buffer.h"
 #include "mplite/engine/states.h"
+#include "mplite/net/frame.h"
+#include "mplite/net/hello.h"
 #include "mplite/net/net.h"
 #include "mplite/net/process_name.h"
-#include "mplite/net/wire.h"
 #include "mplite/tuning/first_look.h"
 #include "mplite/tuning/frame_growth.h"
 #include "mplite/tuning/halves.h"
@@ -26,7 +27,7 @@ struct OutFrame {
   FrameHeader header;
   SendOp* op;
   const std::uint8_t* payload;
-  PieceCursor pieces;  // in place of payload: the next byte to send
+  IovCursor pieces;    // in place of payload: the next byte to send
   std::uint64_t sent;  // of header and payload together
 };
 
@@ -56,17 +57,17 @@ struct ConnectionTx {
   }
 };
 
-// The way in: staging[begin, end) has been read and not consumed; no staging while that is nothing.
+// The way in: buffer[begin, end) has been read and not consumed; no buffer while that is nothing.
 struct ConnectionRx {
   bool paused = false;         // a frame waits for a buffer: nothing is read
   bool in_ready_list = false;  // a control packet is staged: nothing is read
   bool in_frame = false;       // header taken, payload still coming
   int low_water = 1;           // SO_RCVLOWAT
   std::uint32_t begin = 0, end = 0;
-  Staging* staging = nullptr;
+  ReadAheadBuffer* buffer = nullptr;
   FrameHeader header = {};
   std::uint8_t* destination = nullptr;  // where the rest of this payload goes,
-  PieceCursor pieces;                   // or this
+  IovCursor pieces;                     // or this
   std::uint64_t room = 0;               // of it; what comes beyond is thrown away
   std::uint64_t owed = 0;               // payload bytes still to come
   Connection* ready_next = nullptr;

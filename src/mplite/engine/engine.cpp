@@ -55,7 +55,7 @@ Engine::~Engine() {
     if (c->fd >= 0) core_.net.close(c->fd);
   core_.connections.visit_taken([this](Connection* c) {
     c->rx.begin = c->rx.end;
-    rx_.put_staging_away(*c);
+    rx_.put_buffer_away(*c);
   });
   core_.notes.print(core_.options.rank, core_.net.now_ns(), 2, true);
   tx_.free_stale();

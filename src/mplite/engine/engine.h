@@ -20,8 +20,8 @@
 #include "mplite/engine/socket_signals.h"
 #include "mplite/engine/tx_queue.h"
 #include "mplite/engine/upcalls.h"
+#include "mplite/net/frame.h"
 #include "mplite/net/process_name.h"
-#include "mplite/net/wire.h"
 
 namespace mplite {
 
@@ -259,7 +259,7 @@ class Engine {
     return p.error != 0 || (p.connection != nullptr && core_.net.has_ended(p.connection->fd));
   }
   // For tests and reports: read-ahead buffers that connections hold.
-  std::uint32_t stagings_used() const { return rx_.stagings_used(); }
+  std::uint32_t read_ahead_buffers_used() const { return rx_.read_ahead_buffers_used(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns
   // `text`.
   const char* describe(int peer, char* text, std::size_t size) const;

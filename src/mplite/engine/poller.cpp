@@ -87,7 +87,7 @@ int Poller::poll_preferred() {
   Connection* c = parts_.readiness.preferred();
   if (c == nullptr || c->rx.paused || c->rx.in_ready_list) return 0;
   const bool detached = c == parts_.readiness.detached();
-  const bool peeks = detached && c->rx.staging == nullptr && !c->rx.in_frame && peeks_first(*c);
+  const bool peeks = detached && c->rx.buffer == nullptr && !c->rx.in_frame && peeks_first(*c);
   if (peeks && peek_finds_nothing(*c)) return 0;
   const int repolls = detached && !core_.mode.background ? repolls_ : 0;
   int left = repolls;
@@ -130,7 +130,7 @@ bool Poller::may_read_one() const {
          !core_.mode.background &&
          (core_.underway.gathered | core_.handshaking.count() | core_.underway.connecting |
           core_.underway.queued_sends | unfused_) == 0 &&
-         c->rx.staging == nullptr && !c->rx.in_frame && !c->rx.paused &&
+         c->rx.buffer == nullptr && !c->rx.in_frame && !c->rx.paused &&
          !c->tuning.ahead.header_only() && c->rx.low_water == c->tuning.rcvlowat.mark();
 }
 
@@ -156,8 +156,8 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
   const unsigned strides = polls_ / kAllStride;
   int repolls = c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1 ? repolls_ : 0;
   repolls_ = 0;
-  if (!rx.have_staging(c)) return 0;
-  const iovec part = {c.rx.staging->bytes, ReadAhead::kBytes};
+  if (!rx.have_buffer(c)) return 0;
+  const iovec part = {c.rx.buffer->bytes, ReadAhead::kBytes};
   std::int64_t n = -EAGAIN;
   if (repolls > 0 && c.tuning.first_look.is_first()) delay_first_look(c);
   do {
@@ -178,10 +178,10 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
     core.counters.bytes_in += got;
     std::uint32_t length = 0;
     if (got > kFrameHeaderBytes) [[likely]]
-      length = control_length(c.rx.staging->bytes);
+      length = control_length(c.rx.buffer->bytes);
     if (length != 0 && kFrameHeaderBytes + length == got && !all) [[likely]] {
       c.rx.begin = got;
-      *packet = c.rx.staging->bytes + kFrameHeaderBytes;
+      *packet = c.rx.buffer->bytes + kFrameHeaderBytes;
       rx.note_control(c, length);
       return length;
     }
@@ -190,7 +190,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
     DeferFree defer(core);
     if (n > 0) rx.parse(c);
     if (n > 0 && (c.tuning.ahead.full() || c.rx.in_frame)) rx.pump(c);
-    rx.put_staging_away(c);
+    rx.put_buffer_away(c);
     if (n <= 0 && n != -EAGAIN) parts_.connector.lose(c.peer, read_loss(n));
   }
   if (all) look_at_all();

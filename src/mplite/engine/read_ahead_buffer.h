@@ -5,42 +5,42 @@
 #include <cstdlib>
 
 #include "mplite/base/signal_safe.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace mplite {
 
 // Not zeroed, and the last one given back is taken first: it is in the cache still.
-struct Staging {
+struct ReadAheadBuffer {
   static constexpr std::uint32_t kBytes =
       2 * kControlBytesMax;  // a whole control packet and what follows it
-  Staging* next;
+  ReadAheadBuffer* next;
   std::uint8_t bytes[kBytes];
 };
 
-class StagingStock {
+class ReadAheadBuffers {
  public:
   // So many connections can be left in the middle of something by one handler entry; beyond that,
   // data stays in the sockets until ordinary context looks.
   static constexpr std::uint32_t kReady = 8;
   static constexpr std::uint32_t kSpare = 2 * kReady;  // more than that go back to the heap
 
-  StagingStock() = default;
-  ~StagingStock() { shrink(0); }
-  StagingStock(const StagingStock&) = delete;
-  StagingStock& operator=(const StagingStock&) = delete;
+  ReadAheadBuffers() = default;
+  ~ReadAheadBuffers() { shrink(0); }
+  ReadAheadBuffers(const ReadAheadBuffers&) = delete;
+  ReadAheadBuffers& operator=(const ReadAheadBuffers&) = delete;
 
   // nullptr: none is free.
-  Staging* take() MPLITE_SIGNAL_SAFE {
-    Staging* staging = free_;
-    if (staging == nullptr) return nullptr;
-    free_ = staging->next;
+  ReadAheadBuffer* take() MPLITE_SIGNAL_SAFE {
+    ReadAheadBuffer* buffer = free_;
+    if (buffer == nullptr) return nullptr;
+    free_ = buffer->next;
     --free_count_;
     ++used_count_;
-    return staging;
+    return buffer;
   }
-  void give(Staging* staging) MPLITE_SIGNAL_SAFE {
-    staging->next = free_;
-    free_ = staging;
+  void give(ReadAheadBuffer* buffer) MPLITE_SIGNAL_SAFE {
+    buffer->next = free_;
+    free_ = buffer;
     ++free_count_;
     --used_count_;
   }
@@ -55,22 +55,22 @@ class StagingStock {
   MPLITE_ORDINARY bool refill_slow() {
     shrink(kSpare);
     while (free_count_ < kReady) {
-      auto* staging = static_cast<Staging*>(std::malloc(sizeof(Staging)));
-      if (staging == nullptr) return false;
+      auto* buffer = static_cast<ReadAheadBuffer*>(std::malloc(sizeof(ReadAheadBuffer)));
+      if (buffer == nullptr) return false;
       ++used_count_;
-      give(staging);
+      give(buffer);
     }
     return true;
   }
   void shrink(std::uint32_t keep) {
     while (free_count_ > keep) {
-      Staging* staging = take();
+      ReadAheadBuffer* buffer = take();
       --used_count_;
-      std::free(staging);
+      std::free(buffer);
     }
   }
 
-  Staging* free_ = nullptr;
+  ReadAheadBuffer* free_ = nullptr;
   std::uint32_t free_count_ = 0;
   std::uint32_t used_count_ = 0;
 };

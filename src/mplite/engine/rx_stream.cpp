@@ -69,10 +69,10 @@ void RxStream::end_frame(Connection& c) {
   if (sink.end != nullptr) sink.end(sink.self, c.peer, c.rx.header);
 }
 
-// Moves `bytes` of the frame's payload from staging to where they go.
+// Moves `bytes` of the frame's payload from the read-ahead buffer to where they go.
 void RxStream::place_staged(Connection& c, std::uint64_t bytes) {
   const std::uint64_t kept = std::min(bytes, c.rx.room);
-  const std::uint8_t* from = c.rx.staging->bytes + c.rx.begin;
+  const std::uint8_t* from = c.rx.buffer->bytes + c.rx.begin;
   if (c.rx.pieces) {
     c.rx.pieces.scatter(from, kept);
   } else if (kept > 0) {
@@ -97,7 +97,7 @@ void RxStream::parse(Connection& c) {
     }
     if (staged < kFrameHeaderBytes) return;
     FrameHeader header;
-    if (!decode_frame({c.rx.staging->bytes + c.rx.begin, staged}, header)) {
+    if (!decode_frame({c.rx.buffer->bytes + c.rx.begin, staged}, header)) {
       core_.notes.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
       up_.lose(c.peer, EPROTO);
       return;
@@ -126,7 +126,8 @@ void RxStream::set_low_water(Connection& c, bool drained) {
     readiness_.set_low_water(c, static_cast<int>(mark));
 }
 
-// Where the next read goes: straight to the destination of the frame, and into staging.
+// Where the next read goes: straight to the destination of the frame, and into the read-ahead
+// buffer.
 struct RxStream::Read {
   iovec parts[kIovsMax];
   int parts_count = 0;
@@ -139,8 +140,9 @@ void RxStream::make_room(Connection& c) {
   ConnectionRx& rx = c.rx;
   if (rx.begin == rx.end) {
     rx.begin = rx.end = 0;
-  } else if (rx.begin > 0 && Staging::kBytes - rx.end < kControlBytesMax + kFrameHeaderBytes) {
-    std::memmove(rx.staging->bytes, rx.staging->bytes + rx.begin, rx.end - rx.begin);
+  } else if (rx.begin > 0 &&
+             ReadAheadBuffer::kBytes - rx.end < kControlBytesMax + kFrameHeaderBytes) {
+    std::memmove(rx.buffer->bytes, rx.buffer->bytes + rx.begin, rx.end - rx.begin);
     rx.end -= rx.begin;
     rx.begin = 0;
   }
@@ -152,7 +154,7 @@ void RxStream::plan_read(Connection& c, Read& read) {
   // Part of a control packet is here: all the rest of it.
   if (!rx.in_frame && rx.end - rx.begin >= kFrameHeaderBytes) {
     FrameHeader header;
-    std::memcpy(&header, rx.staging->bytes + rx.begin, sizeof header);
+    std::memcpy(&header, rx.buffer->bytes + rx.begin, sizeof header);
     if (header.kind == FrameKind::kControl)
       ahead =
           std::max<std::uint64_t>(ahead, kFrameHeaderBytes + header.length - (rx.end - rx.begin));
@@ -167,11 +169,11 @@ void RxStream::plan_read(Connection& c, Read& read) {
     read.offered += read.direct;
   }
   // What is behind the frame is read with its end, where one read may bring that: the kernel takes
-  // a single piece faster (0.1 us). Payload that nobody wants goes through staging and is dropped
-  // by parse().
+  // a single piece faster (0.1 us). Payload that nobody wants goes through the buffer and is
+  // dropped by parse().
   if (!rx.in_frame || (rx.owed == read.direct && read.direct <= kOneReadBytes) || rx.room == 0) {
-    ahead = std::min<std::uint64_t>(ahead, Staging::kBytes - rx.end);
-    read.parts[read.parts_count++] = {rx.staging->bytes + rx.end, ahead};
+    ahead = std::min<std::uint64_t>(ahead, ReadAheadBuffer::kBytes - rx.end);
+    read.parts[read.parts_count++] = {rx.buffer->bytes + rx.end, ahead};
     read.offered += ahead;
   }
 }
@@ -204,8 +206,8 @@ bool RxStream::pump(Connection& c, int& repolls) {
       core_.more_to_do = true;
       break;
     }
-    if (!have_staging(c)) {  // its bytes stay in the socket until the packets read before are acted
-                             // upon, or ordinary context makes buffers
+    if (!have_buffer(c)) {  // its bytes stay in the socket until the packets read before are acted
+                            // upon, or ordinary context makes buffers
       if (ready_head_ == nullptr) ++core_.counters.no_memory_in_handler;
       break;
     }
@@ -239,7 +241,7 @@ bool RxStream::pump(Connection& c, int& repolls) {
       break;
     }
   }
-  put_staging_away(c);
+  put_buffer_away(c);
   if (readiness_.detached() != &c) set_low_water(c, drained);
   return any;
 }
@@ -254,8 +256,8 @@ std::uint32_t RxStream::view_control(const std::uint8_t** packet, int& from) {
   Connection* c = ready_head_;
   if (c == nullptr) return 0;
   FrameHeader header;
-  std::memcpy(&header, c->rx.staging->bytes + c->rx.begin, sizeof header);
-  *packet = c->rx.staging->bytes + c->rx.begin + kFrameHeaderBytes;
+  std::memcpy(&header, c->rx.buffer->bytes + c->rx.begin, sizeof header);
+  *packet = c->rx.buffer->bytes + c->rx.begin + kFrameHeaderBytes;
   from = c->peer;
   c->rx.begin += static_cast<std::uint32_t>(kFrameHeaderBytes) + header.length;
   ready_head_ = c->rx.ready_next;
@@ -299,7 +301,7 @@ void RxStream::parse_staged() {
   unparsed_ = nullptr;
   DeferFree defer(core_);
   parse(*c);
-  put_staging_away(*c);
+  put_buffer_away(*c);
 }
 
 void RxStream::resume_rx(int peer) {
@@ -312,14 +314,14 @@ void RxStream::resume_rx(int peer) {
   core_.gate.ask_drain();  // what lies in the socket was announced while it was paused, and will
                            // not be again
   parse(*c);
-  put_staging_away(*c);
+  put_buffer_away(*c);
 }
 
 void RxStream::forget(Connection& c) {
   if (c.rx.in_ready_list) ready_remove(c);
   if (unparsed_ == &c) unparsed_ = nullptr;
   c.rx.begin = c.rx.end;
-  put_staging_away(c);
+  put_buffer_away(c);
 }
 
 }  // namespace mplite

@@ -1,17 +1,17 @@
-// The way in: bytes are read ahead into a connection's staging or straight into their destination,
-// and cut into frames. Control packets wait in staging until the layer above takes them; everything
-// else asks its sink where to go. Used by the engine and the parts above; uses readiness.h,
-// upcalls.h.
+// The way in: bytes are read ahead into a connection's buffer or straight into their destination,
+// and cut into frames. Control packets wait in the buffer until the layer above takes them;
+// everything else asks its sink where to go. Used by the engine and the parts above; uses
+// readiness.h, upcalls.h.
 #pragma once
 #include <cstdint>
 
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/engine_core.h"
+#include "mplite/engine/read_ahead_buffer.h"
 #include "mplite/engine/readiness.h"
-#include "mplite/engine/staging.h"
 #include "mplite/engine/upcalls.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace mplite {
 
@@ -26,7 +26,7 @@ enum class Verdict {
 struct Destination {
   void* buffer = nullptr;
   std::uint64_t room = 0;
-  PieceCursor pieces{};  // in place of buffer: where the payload's first byte goes
+  IovCursor pieces{};  // in place of buffer: where the payload's first byte goes
 };
 
 // The upper layer's side of one frame kind (channel, transfer, message). Signal-safe, gate held, no
@@ -49,8 +49,8 @@ class RxStream {
 
   void set_sink(FrameKind kind, const Sink& sink) { sinks_[static_cast<int>(kind)] = sink; }
   // Ordinary context. False: no memory.
-  bool refill() { return stagings_.refill(); }
-  std::uint32_t stagings_used() const { return stagings_.used_count(); }
+  bool refill() { return buffers_.refill(); }
+  std::uint32_t read_ahead_buffers_used() const { return buffers_.used_count(); }
 
   // Reads what there is, at most the budget. `repolls`: how often a socket that has nothing is
   // tried again, if its last message was a small one; what is left of them. True when something
@@ -79,14 +79,14 @@ class RxStream {
 
   // For who reads one packet itself (the fused poll): a buffer to read into, false: none is free;
   // consume what was read; a packet is handed up, the last `length` bytes before c.rx.begin.
-  bool have_staging(Connection& c) MPLITE_SIGNAL_SAFE {
-    if (c.rx.staging == nullptr) c.rx.staging = stagings_.take();
-    return c.rx.staging != nullptr;
+  bool have_buffer(Connection& c) MPLITE_SIGNAL_SAFE {
+    if (c.rx.buffer == nullptr) c.rx.buffer = buffers_.take();
+    return c.rx.buffer != nullptr;
   }
-  void put_staging_away(Connection& c) MPLITE_SIGNAL_SAFE {
-    if (c.rx.staging == nullptr || c.rx.begin != c.rx.end) return;
-    stagings_.give(c.rx.staging);
-    c.rx.staging = nullptr;
+  void put_buffer_away(Connection& c) MPLITE_SIGNAL_SAFE {
+    if (c.rx.buffer == nullptr || c.rx.begin != c.rx.end) return;
+    buffers_.give(c.rx.buffer);
+    c.rx.buffer = nullptr;
     c.rx.begin = c.rx.end = 0;
   }
   void parse(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -120,7 +120,7 @@ class RxStream {
   void end_frame(Connection& c) MPLITE_SIGNAL_SAFE;
   void parse_rest_now() MPLITE_SIGNAL_SAFE {
     if (unparsed_->rx.begin != unparsed_->rx.end || unparsed_->rx.in_frame) return parse_staged();
-    put_staging_away(*unparsed_);
+    put_buffer_away(*unparsed_);
     unparsed_ = nullptr;
   }
   void parse_staged() MPLITE_SIGNAL_SAFE;
@@ -131,7 +131,7 @@ class RxStream {
   Upcalls& up_;
   Readiness& readiness_;
   Sink sinks_[kFrameKinds] = {};
-  StagingStock stagings_;
+  ReadAheadBuffers buffers_;
   Connection* unparsed_ =
       nullptr;  // its control packet was taken; what is staged behind it has not been looked at
   Connection* ready_head_ = nullptr;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "mplite/engine/connection.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace mplite {
 

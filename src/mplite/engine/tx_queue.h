@@ -5,13 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "mplite/base/pieces.h"
+#include "mplite/base/iov_cursor.h"
 #include "mplite/base/pool.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/readiness.h"
 #include "mplite/engine/upcalls.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 #include "mplite/tuning/stream_padding.h"
 
 namespace mplite {
@@ -31,7 +31,7 @@ struct SendOp {
   SendOp* next = nullptr;
   const std::uint8_t* data = nullptr;
   const iovec* pieces = nullptr;  // in place of data
-  PieceCursor uncommitted;        // of them: where the next frame begins
+  IovCursor uncommitted;          // of them: where the next frame begins
   std::uint64_t total = 0;
   std::uint64_t committed = 0;  // cut into frames so far
   std::uint64_t written = 0;    // taken by the kernel so far

@@ -10,7 +10,7 @@
 #include "mplite/config/knobs.h"
 #include "mplite/config/profile.h"
 #include "mplite/config/topology.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 #include "mplite/runtime/wireup.h"
 #include "mplite/tuning/wait.h"
 

@@ -14,6 +14,8 @@
 
 #include <cstring>
 
+#include "mplite/net/frame.h"
+
 namespace mplite {
 namespace {
 

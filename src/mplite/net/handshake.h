@@ -17,7 +17,7 @@
 #include <cstdint>
 
 #include "mplite/base/signal_safe.h"
-#include "mplite/net/wire.h"
+#include "mplite/net/hello.h"
 
 namespace mplite {
 

@@ -8,7 +8,7 @@
 
 #include <cstring>
 
-#include "mplite/net/wire.h"
+#include "mplite/net/frame.h"
 
 namespace mplite {
 namespace {

@@ -1,0 +1,45 @@
+// The four messages of fixed size that open a connection; handshake.h has their exchange. Byte
+// order: little-endian throughout.
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace mplite {
+
+inline constexpr std::uint32_t kHelloMagic = 0x4c484d31;  // "1MHL"
+inline constexpr std::size_t kNonceBytes = 16;
+inline constexpr std::size_t kMacBytes = 32;
+
+enum class HelloKind : std::uint8_t {
+  kHello = 1,
+  kChallenge = 2,
+  kProof = 3,
+  kAccept = 4,
+  kRefusal = 5 /* in place of a challenge: there is no such port */
+};
+
+// Whose secret the two prove to know.
+enum class HelloRealm : std::uint16_t {
+  kJob = 0,   // that of the job which both belong to
+  kPort = 1,  // a port's key and that of the two processes: a process of another job that read the
+              // port's name, and is the one that it says
+  kPair = 2,  // the key of the two processes, which have been told of each other
+};
+
+struct Hello {
+  std::uint32_t magic;
+  std::uint8_t version;
+  HelloKind kind;
+  HelloRealm realm;
+  std::uint32_t
+      from;  // rank that says it is speaking; between jobs the credit that it gives, in bytes
+  std::uint32_t to;  // rank that it believes it speaks to; between jobs the number of the port, or
+                     // what the other one has said in `from`
+  std::uint8_t nonce[kNonceBytes];
+  std::uint8_t mac[kMacBytes];  // in kHello zero; between jobs there the speaker's public key
+};
+inline constexpr std::size_t kHelloBytes = 64;
+static_assert(sizeof(Hello) == kHelloBytes && std::is_trivially_copyable_v<Hello>);
+
+}  // namespace mplite
