@@ -2,10 +2,7 @@
 // unexpected messages, truncation, lost peers.
 #include "mplite/messages/messages.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,11 +12,10 @@
 #include <cstring>
 #include <ctime>
 #include <functional>
-#include <memory>
 #include <vector>
 
 #include "../sim/random.h"
-#include "mplite/net/net_posix.h"
+#include "message_ranks.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -45,57 +41,16 @@ double own_seconds() {
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
-// Two ranks. Nothing moves but by step().
-struct Pair {
-  struct Side {
-    PosixNet net;
-    std::unique_ptr<Messages> messages;  // freed after the engine
-    std::unique_ptr<Engine> engine;
-    Messages& m() { return *messages; }
-  };
-  PeerAddress peers[2] = {};
-  Side side[2];
-  Messages& m(int rank) { return side[rank].m(); }
+EngineOptions with_frames_of(std::uint32_t bytes) {
+  EngineOptions options;
+  options.frame_bytes = bytes;
+  return options;
+}
 
+struct Pair : MessageRanks {
   explicit Pair(std::uint64_t unexpected_max = 1 << 20, int family = AF_INET,
-                std::uint32_t frame_bytes = 64 * 1024) {
-    int listener[2];
-    for (int i = 0; i < 2; ++i) {
-      ck_assert_int_eq(side[i].net.open(), 0);
-      sockaddr_storage at = {};
-      at.ss_family = static_cast<sa_family_t>(family);
-      if (family == AF_INET)
-        reinterpret_cast<sockaddr_in&>(at).sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-      else
-        reinterpret_cast<sockaddr_in6&>(at).sin6_addr = in6addr_loopback;
-      listener[i] = side[i].net.open_stream(family);
-      ck_assert_int_ge(listener[i], 0);
-      ck_assert_int_eq(side[i].net.bind_and_listen(listener[i], at), 0);
-      ck_assert_int_eq(side[i].net.local_address(listener[i], peers[i].address), 0);
-      std::snprintf(peers[i].host, sizeof peers[i].host, "host%d", i);
-    }
-    for (int i = 0; i < 2; ++i) {
-      EngineOptions options;
-      options.rank = i;
-      options.size = 2;
-      options.peers = peers;
-      options.listener = listener[i];
-      options.connect_timeout_ns = 60'000'000'000;
-      options.frame_bytes = frame_bytes;
-      std::memset(options.secret, 5, sizeof options.secret);
-      side[i].engine = std::make_unique<Engine>(side[i].net, options);
-      ck_assert_int_eq(side[i].engine->start(), 0);
-      side[i].messages = std::make_unique<Messages>(*side[i].engine, unexpected_max);
-      ck_assert(side[i].messages->start());
-    }
-  }
-
-  void step(int rank) {
-    if (side[rank].engine == nullptr) return;
-    side[rank].engine->refill();
-    side[rank].engine->poll_all();
-    ck_assert(side[rank].m().service());
-  }
+                std::uint32_t frame_bytes = 64 * 1024)
+      : MessageRanks(unexpected_max, family, with_frames_of(frame_bytes)) {}
 
   // Both ranks, until `done` or five seconds of our own time: on a machine that others keep busy
   // (seen: 286 s for what takes 3) the clock says nothing.

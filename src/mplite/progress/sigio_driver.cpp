@@ -85,7 +85,7 @@ void SigioDriver::ask_owner_to_give_back(int signal) {
                                      // than 100 ms (coexist_test, 30 at a time)
   if (signal == 0) return;
   owner_gives_back_.store(true);
-  if (syscall(SYS_tgkill, getpid(), owner_tid_, signal) != 0) return;
+  if (signal_owner(signal) != 0) return;
   for (int i = 0; i < kPatienceMs && owner_gives_back_.load(); ++i) {
     const timespec moment = {0, 1'000'000};
     nanosleep(&moment, nullptr);
@@ -93,6 +93,16 @@ void SigioDriver::ask_owner_to_give_back(int signal) {
 }
 
 // ---- the owner ----
+
+// As the sockets do it: where the queue of real-time signals is full, by SIGIO. Returns 0, or not 0
+// when neither could be sent.
+int SigioDriver::signal_owner(int signal) {
+  const auto send = [this](int signo) {
+    return static_cast<int>(syscall(SYS_tgkill, getpid(), owner_tid_, signo));
+  };
+  const int rc = send(signal);
+  return rc != 0 && overflow_.signal() != 0 ? send(overflow_.signal()) : rc;
+}
 
 bool SigioDriver::owner_is_gone() const {
   return syscall(SYS_tgkill, getpid(), owner_tid_, 0) != 0 && errno == ESRCH;
@@ -251,7 +261,7 @@ void SigioDriver::run_in_handler(bool for_callers) {
     ProgressScope scope(engine, for_callers ? mode.for_callers() : mode);
     state_.progress(state_.arg);
   }
-  if (engine.more_to_do()) syscall(SYS_tgkill, getpid(), owner_tid_, signal());
+  if (engine.more_to_do()) signal_owner(signal());
 }
 
 bool SigioDriver::gives_back(sigset_t* mask) {

@@ -81,6 +81,7 @@ class SigioDriver {
   void choose_overflow();
   bool change_signal();
   void ask_owner_to_give_back(int signal);
+  int signal_owner(int signal) MPLITE_SIGNAL_SAFE;
 
   ProgressState& state_;
   int owner_tid_ = 0;
