@@ -518,6 +518,56 @@ int small_stack(Shared& s, int rank, bool early) {
   return finish(s) ? 0 : __LINE__;
 }
 
+// A handler of the application's runs on a small alternate stack, as crash handlers and profilers
+// have it, when data comes: ours has no room there. A page below it must not be touched.
+volatile int* g_message_is_under_way = nullptr;
+
+void stays_until_data_has_come(int) {
+  const double end = now_s() + 5;
+  while (*g_message_is_under_way == 0 && now_s() < end) {}
+  for (const double more = now_s() + 0.05; now_s() < more;) {}
+}
+
+int interrupted_on_a_small_stack(Shared& s, int rank, const char* grace) {
+  constexpr std::size_t kPage = 4096, kStack = 8192;
+  setenv("LITE_GRACE", grace, 1);
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  for (int i = 0; i < 5; ++i) {
+    std::vector<std::uint8_t> data(kBulkBytes, 0), wanted(kBulkBytes);
+    fill(wanted, 5);
+    Done done;
+    static_assert(sizeof s.word[0] == sizeof(int));
+    g_message_is_under_way = reinterpret_cast<volatile int*>(&s.word[i]);
+    if (rank == 1) {
+      if (!barrier(s, 20 + i) || !send(wanted.data(), kBulkBytes, 0, 9, done)) return __LINE__;
+      s.word[i] = 1;
+      if (!wait_for(done)) return __LINE__;
+      continue;
+    }
+    auto* memory = static_cast<char*>(
+        mmap(nullptr, kPage + kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory == MAP_FAILED || mprotect(memory, kPage, PROT_NONE) != 0) return __LINE__;
+    stack_t st = {};
+    st.ss_sp = memory + kPage;
+    st.ss_size = kStack;
+    struct sigaction action = {};
+    action.sa_handler = stays_until_data_has_come;
+    action.sa_flags = SA_ONSTACK;
+    if (sigaltstack(&st, nullptr) != 0 || sigaction(SIGUSR1, &action, nullptr) != 0)
+      return __LINE__;
+    if (!receive(data.data(), kBulkBytes, 1, 9, done)) return __LINE__;
+    lite_host_exit();
+    if (!barrier(s, 20 + i)) return __LINE__;
+    raise(SIGUSR1);
+    if (!fills_while_computing(data, wanted)) return __LINE__;
+    if (!wait_for(done)) return __LINE__;
+    st.ss_flags = SS_DISABLE;
+    sigaltstack(&st, nullptr);
+    munmap(memory, kPage + kStack);
+  }
+  return finish(s) ? 0 : __LINE__;
+}
+
 // ---- threads ----
 
 std::atomic<bool> g_threads_end{false};
@@ -761,6 +811,12 @@ END_TEST
 START_TEST(alternate_stack_that_is_too_small_is_not_used) {
   for (const bool early : {false, true})
     run_job([=](Shared& s, int rank) { return small_stack(s, rank, early); });
+}
+END_TEST
+START_TEST(handler_that_interrupts_another_on_a_small_stack_comes_later) {
+  for (const char* grace : {"off", "auto"})
+    run_job([=](Shared& s, int rank) { return interrupted_on_a_small_stack(s, rank, grace); });
+  unsetenv("LITE_GRACE");
 }
 END_TEST
 START_TEST(signals_hit_only_the_thread_that_calls) { run_job(hit_only_the_owner); }

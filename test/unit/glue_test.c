@@ -85,6 +85,7 @@ int MPIR_pmi_abort(int code, const char* text) {
   aborts++;
   return MPI_SUCCESS;
 }
+__thread lite_call_state lite_call __attribute__((tls_model("initial-exec")));
 int MPIR_pmi_barrier(void) { return MPI_SUCCESS; }
 int MPID_Progress_test(void* state) { return MPI_SUCCESS; }
 int MPIDU_bc_table_create(int rank, int size, int* node_map, void* card, int bytes, int same_length,

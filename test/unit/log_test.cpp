@@ -74,6 +74,9 @@ START_TEST(a_note_becomes_one_sentence_on_one_line) {
       {NoteCode::kTooManyStrangers, -1, 0, HelloFault::kNone,
        "dropped a connection from 10.0.0.9 port 4444: too many connections that have not proved "
        "that they belong to this job"},
+      {NoteCode::kNoDescriptor, -1, EMFILE, HelloFault::kNone,
+       "dropped a connection from 10.0.0.9 port 4444, before it had proved that it belongs to this "
+       "job, for one of ours: Too many open files (raise the limit on open files: ulimit -n)"},
       {NoteCode::kAcceptFailed, -1, EMFILE, HelloFault::kNone,
        "cannot accept a connection: Too many open files (raise the limit on open files: ulimit "
        "-n)"},

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ch_lite/channel/channel.h"
+#include "mplite/base/copy_speed.h"
 #include "mplite/tuning/eager_cutoff.h"
 
 namespace ch_lite {

@@ -68,7 +68,7 @@ bool Connector::make_room() {
   if (listener.give_spare()) return true;
   Connection* stranger = core_.handshaking.first_to_evict();
   if (stranger == nullptr) return false;
-  refuse(*stranger, NoteCode::kTooManyStrangers, 0);
+  refuse(*stranger, NoteCode::kNoDescriptor, EMFILE);
   return listener.give_spare() || !listener.has_spare();
 }
 

@@ -34,7 +34,6 @@ Engine::Engine(Net& net, const EngineOptions& options)
   if (!tuning.has(Heuristic::kHalves)) core_.options.split_min = core_.options.split_end = 0;
   if (!tuning.has(Heuristic::kFrameTries)) core_.options.frame_tries = 0;
   if (!tuning.has(Heuristic::kEpollDetach)) core_.options.detach_after = 0;
-  if (!tuning.has(Heuristic::kLowWater)) core_.options.low_water_bytes = 0;
 }
 
 Engine::~Engine() {

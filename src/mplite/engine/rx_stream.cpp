@@ -11,8 +11,6 @@
 namespace mplite {
 namespace {
 
-constexpr std::uint64_t kBulkBytes =
-    128 * 1024;  // above this much still owed, signals may come seldom
 constexpr std::uint64_t kOneReadBytes =
     128 * 1024;  // more does not come by one read, as a rule: the kernel hands over packets of up
                  // to 64 KB as they come
@@ -114,16 +112,11 @@ void RxStream::parse(Connection& c) {
   }
 }
 
-// While nobody waits, the rest of a long frame may be announced by few signals. Never more than the
-// frame still owes: for less than the mark no signal and no event would come.
 void RxStream::set_low_water(Connection& c, bool drained) {
   if (c.state != ConnectionState::kUp) return;
   const std::uint64_t owed = c.rx.in_frame ? c.rx.owed : 0;
-  std::uint64_t mark = static_cast<std::uint64_t>(c.rx.low_water);
-  if (drained && core_.mode.background && owed >= kBulkBytes) mark = core_.options.low_water_bytes;
-  mark = std::max<std::uint64_t>(std::min(mark, owed), 1);
-  if (mark != static_cast<std::uint64_t>(c.rx.low_water))
-    readiness_.set_low_water(c, static_cast<int>(mark));
+  const int mark = low_water_.next(c.rx.low_water, owed, drained && core_.mode.background);
+  if (mark != c.rx.low_water) readiness_.set_low_water(c, mark);
 }
 
 // Where the next read goes: straight to the destination of the frame, and into the read-ahead

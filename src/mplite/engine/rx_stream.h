@@ -12,6 +12,7 @@
 #include "mplite/engine/readiness.h"
 #include "mplite/engine/upcalls.h"
 #include "mplite/net/frame.h"
+#include "mplite/tuning/low_water.h"
 
 namespace mplite {
 
@@ -43,7 +44,11 @@ struct Sink {
 class RxStream {
  public:
   RxStream(EngineCore& core, Upcalls& up, Readiness& readiness)
-      : core_(core), up_(up), readiness_(readiness) {}
+      : core_(core),
+        up_(up),
+        readiness_(readiness),
+        low_water_(core.options.tuning.has(Heuristic::kLowWater) ? core.options.low_water_bytes
+                                                                 : 0) {}
   RxStream(const RxStream&) = delete;
   RxStream& operator=(const RxStream&) = delete;
 
@@ -130,6 +135,7 @@ class RxStream {
   EngineCore& core_;
   Upcalls& up_;
   Readiness& readiness_;
+  const LowWater low_water_;
   Sink sinks_[kFrameKinds] = {};
   ReadAheadBuffers buffers_;
   Connection* unparsed_ =

@@ -16,6 +16,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mplite/base/descriptor.h"
 #include "mplite/base/libc_compat.h"
 
 namespace mplite {
@@ -103,14 +104,15 @@ PosixNet::~PosixNet() {
 
 int PosixNet::open() {
   if (epoll_ >= 0) return 0;
-  const int fd = epoll_create1(EPOLL_CLOEXEC);
+  const int fd = above_standard_streams(epoll_create1(EPOLL_CLOEXEC));
   if (fd < 0) return -errno;
   epoll_ = fd;
   return 0;
 }
 
 int PosixNet::open_stream(int family) MPLITE_SIGNAL_SAFE {
-  const int fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  const int fd =
+      above_standard_streams(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   return fd >= 0 ? fd : -errno;
 }
 
@@ -154,8 +156,8 @@ int PosixNet::accept(int listener, sockaddr_storage& from) MPLITE_SIGNAL_SAFE {
     sockaddr_storage remote;
     memset(&remote, 0, sizeof remote);
     socklen_t length = sizeof remote;
-    const int fd = accept4(listener, reinterpret_cast<sockaddr*>(&remote), &length,
-                           SOCK_NONBLOCK | SOCK_CLOEXEC);
+    const int fd = above_standard_streams(accept4(listener, reinterpret_cast<sockaddr*>(&remote),
+                                                  &length, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd >= 0) {
       from = remote;
       return fd;
@@ -251,7 +253,7 @@ int PosixNet::unwatch(int fd) MPLITE_SIGNAL_SAFE {
 }
 
 int PosixNet::watch_caller(int fd, std::uint64_t token, bool edge) MPLITE_SIGNAL_SAFE {
-  if (callers_ < 0) callers_ = epoll_create1(EPOLL_CLOEXEC);
+  if (callers_ < 0) callers_ = above_standard_streams(epoll_create1(EPOLL_CLOEXEC));
   epoll_event event = {};
   event.events = EPOLLIN | (edge ? static_cast<std::uint32_t>(EPOLLET) : 0);
   event.data.u64 = token;

@@ -49,6 +49,12 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
                     "they belong to this job",
                     from);
       return;
+    case NoteCode::kNoDescriptor:
+      std::snprintf(text, size,
+                    "dropped a connection from %s, before it had proved that it belongs to this "
+                    "job, for one of ours: %s%s",
+                    from, reason, descriptor_cure(error));
+      return;
     case NoteCode::kAcceptFailed:
       std::snprintf(text, size, "cannot accept a connection: %s%s", reason, descriptor_cure(error));
       return;

@@ -17,6 +17,7 @@ enum class NoteCode : std::uint8_t {
   kHandshakeTimeout,  // an incoming connection said too little until its deadline
   kHandshakeClosed,   // an incoming connection went away before it had proved itself; error
   kTooManyStrangers,  // the limit on unproved connections is reached, the oldest was dropped
+  kNoDescriptor,      // none is left: an unproved connection was dropped for one of ours; error
   kAcceptFailed,      // error (EMFILE and kin)
   kPeerLost,          // peer; error
   kForeignLost,       // a process of another job, at `from`; error

@@ -11,6 +11,8 @@
 namespace mplite {
 namespace {
 
+constexpr std::int64_t kAgainNs = 100'000;  // after another handler has been interrupted
+
 std::atomic<Backstop*> g_backstop{nullptr};  // what the handler works for
 
 }  // namespace
@@ -122,6 +124,11 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
   sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
   ProgressState& state = self->state_;
   if (self->driver_.gives_back(mask) || !state.running || !self->driver_.is_owner()) return;
+  if (is_short_of_stack(context)) {
+    // The timer's own instance has to come again, as it is told from the others by its origin.
+    if (info->si_code == SI_TIMER) self->set_timer(kAgainNs);
+    return self->driver_.put_off(signo, mask);
+  }
   const std::int64_t rest_ns = state.engine->awaits_callers() ? self->let_callers_in() : 0;
   if (info->si_code == SI_TIMER) self->look_after_departure(mask);
   if (rest_ns > 0 && !state.policy.is_timer_set()) self->set_timer(rest_ns);

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "mplite/base/descriptor.h"
 #include "mplite/net/loss.h"
 
 namespace mplite {
@@ -38,7 +39,7 @@ bool HelperThread::is_this_thread() { return t_helper; }
 
 int HelperThread::start(char* error, std::size_t error_size) {
   Engine& engine = *state_.engine;
-  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  wake_fd_ = above_standard_streams(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (wake_fd_ < 0 || engine.net().watch(wake_fd_, kWakeToken, kReadable) < 0) {
     const int reason = errno;
     std::snprintf(error, error_size, "the helper thread's wake-up descriptor cannot be made: %s%s",
@@ -46,7 +47,7 @@ int HelperThread::start(char* error, std::size_t error_size) {
     return -EMFILE;
   }
   // Edge: nobody has to read it. Without it callers wait, as with sync.
-  rest_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  rest_fd_ = above_standard_streams(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (rest_fd_ >= 0) {
     Hold hold(engine.gate());
     if (engine.net().watch_caller(rest_fd_, kWakeToken, true) < 0 || engine.hear_callers(0) < 0) {

@@ -224,7 +224,9 @@ void SigioDriver::unblock_in(sigset_t* mask) const {
 void SigioDriver::on_signal(int signo, siginfo_t*, void* context) {
   HandlerScope scope(signo);
   SigioDriver* self = g_driver.load();
-  if (self == nullptr || self->gives_back(&static_cast<ucontext_t*>(context)->uc_sigmask)) return;
+  sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
+  if (self == nullptr || self->gives_back(mask)) return;
+  if (is_short_of_stack(context)) return self->put_off(signo, mask);
   ++self->state_.engine->counters().signals;
   if (!self->enter_gate()) return self->count_turned_away();
   const std::int64_t began_ns = self->state_.now_ns();
@@ -245,6 +247,13 @@ bool SigioDriver::enter_gate() {
 void SigioDriver::leave_gate() {
   state_.engine->gate().leave();
   t_in_handler = false;
+}
+
+// Pending and blocked until the other handler returns, which restores the mask of before it.
+void SigioDriver::put_off(int signal, sigset_t* mask) {
+  sigaddset(mask, signal);
+  signal_owner(signal);
+  count_turned_away();
 }
 
 void SigioDriver::count_turned_away() {

@@ -72,6 +72,9 @@ class SigioDriver {
   void count_turned_away() MPLITE_SIGNAL_SAFE;
   // Gate held, nothing may be allocated, bounded in bytes.
   void run_in_handler(bool for_callers = false) MPLITE_SIGNAL_SAFE;
+  // Handler: it comes again when what it has interrupted is over, which goes on with `mask`: this
+  // is another handler, with too little stack for ours.
+  void put_off(int signal, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   // See withdraw(): the owner's handler is there to give the mask back, and has done so.
   bool gives_back(sigset_t* mask) MPLITE_SIGNAL_SAFE;
 

@@ -3,10 +3,12 @@
 
 #include <sched.h>
 #include <sys/syscall.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 
 #include "mplite/observe/trace.h"
 
@@ -158,6 +160,15 @@ HandlerScope::~HandlerScope() {
   trace(TraceEvent::kHandlerEnd);
   g_in_handlers.fetch_sub(1);
   errno = saved_errno_;
+}
+
+bool is_short_of_stack(const void* context) {
+  const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
+  if ((alternate.ss_flags & SS_DISABLE) != 0) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(alternate.ss_sp);
+  const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  // not on it: the difference is greater than its size
+  return here - begin < alternate.ss_size && here - begin < InstalledHandler::kStackBytes;
 }
 
 void wait_for_handlers() {

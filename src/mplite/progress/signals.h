@@ -76,6 +76,10 @@ class HandlerScope {
  private:
   int saved_errno_;
 };
+// Of the `context` that a handler has been given, in it: whether less than kStackBytes are left of
+// an alternate stack. The kernel stays there when it interrupts another handler, whatever that one
+// has it for.
+bool is_short_of_stack(const void* context) MPLITE_SIGNAL_SAFE;
 // Until no thread is in a handler of ours.
 void wait_for_handlers();
 

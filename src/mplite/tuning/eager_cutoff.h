@@ -8,10 +8,6 @@
 
 namespace mplite {
 
-// How long it takes to copy 1 MB within this process, ns, measured when it is asked for (0.2 ms).
-// Never 0.
-std::uint64_t measure_copy_ns_per_mb();
-
 // The cutoff for a peer, bytes. An eager message that no receive waits for is copied once more; a
 // message by rendezvous waits for a round trip and for both ends to act on it: up to the length at
 // which the two cost the same, eager is the better bet. At most half of the credit window, so that
