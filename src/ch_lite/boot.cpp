@@ -340,7 +340,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   lite_set_thread_multiple(thread_multiple);
   const Tuning& tuning = b->knobs.tuning;
   b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
-  b->waiting.learn_yield_cost(tuning.has(Heuristic::kYieldCost));
+  b->waiting.start(b->knobs);
   b->close_looks = tuning.has(Heuristic::kRepoll) ? kCloseLooks : 0;
   return LITE_OK;
 }
@@ -364,11 +364,11 @@ void lite_set_shared_memory(int on) {
 
 void lite_host_lets_go_slow(void) {
   LITE_HOT_SET(yield_due, 0);
-  if (g_boot == nullptr) {
+  if (g_boot == nullptr || g_boot->engine == nullptr) {
     sched_yield();
     return;
   }
-  g_boot->waiting.give_core_away(g_boot->policy, g_boot->net);
+  g_boot->waiting.give_core_away(g_boot->policy, *g_boot->engine);
 }
 
 void lite_set_host_news(int (*news)(void)) { g_host_news = news; }

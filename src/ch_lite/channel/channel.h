@@ -1,4 +1,4 @@
-/* The channel interface: the only way from the protocols (and from MPICH-1's ch2, later) to the
+/* The channel interface: the only way from the protocols and from MPICH-1 to the
  * engine. Implemented by channel.cpp on mplite/engine/engine.h; used by the core and the protocol
  * files. Plain C, usable without ch4.
  *

@@ -12,8 +12,8 @@
 namespace ch_lite {
 
 // Bytes that a message of `bytes` costs at its receiver while it is unexpected: its node and a
-// block of the fitting size class. Both sides compute it, from the envelope. Source: DESIGN 4
-// (credits bound what a peer may push unasked).
+// block of the fitting size class. Both sides compute it, from the envelope.
+// Credits bound what a peer may push unasked.
 inline constexpr std::uint64_t kMessageOverheadBytes = 256;
 inline std::uint64_t message_charge(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
   return kMessageOverheadBytes + Blocks::footprint(bytes);

@@ -184,232 +184,223 @@ struct Row {
   void (*format)(const Knobs& k, char* text, std::size_t size);
 };
 
-#define MPLITE_PARSE                                         \
-  [](const char* text, Knobs& k, [[maybe_unused]] char* why, \
-     [[maybe_unused]] std::size_t size) -> bool
-#define MPLITE_FORMAT [](const Knobs& k, char* text, std::size_t size)
+#define MPLITE_PARSE \
+  const char *text, Knobs &k, [[maybe_unused]] char *why, [[maybe_unused]] std::size_t size
+#define MPLITE_FORMAT const Knobs &k, char *text, std::size_t size
 
 const Row kTable[] = {
     {{"LITE_SHORT_MAX", "size", "32K",
       "0 to 32K bytes (K: 1024); 0 switches the short protocol off",
       "Messages up to this many bytes go as one packet, envelope and data together."},
-     MPLITE_PARSE{return parse_size(text, 0, kShortLimit, k.short_max);
-}  // namespace
-, MPLITE_FORMAT { format_size(k.short_max, text, size); }
-}  // namespace mplite
-, {{"LITE_EAGER_MAX", "size", "auto",
-    "auto, or 0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
-    "Messages up to this many bytes are sent without asking the receiver, while credit is left; "
-    "longer ones by rendezvous. auto: per peer, 64K to 256K by round trip and speed of copying, 1M "
-    "while its receives are there in time."},
-   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.eager_max = kEagerAuto, true;
-return parse_size(text, 0, kNoLimit, k.eager_max);
-}
-, MPLITE_FORMAT {
-  if (k.eager_max == kEagerAuto) return copy_text("auto", text, size);
-  format_size(k.eager_max, text, size);
-}
-}
-, {{"LITE_CONTROLLER", "choice", "sigio", "sigio, thread or sync",
-    "Who moves messages while the application computes: a signal handler, a helper thread, or "
-    "nobody (progress in MPI calls only)."},
-   MPLITE_PARSE{for (const ControllerKind kind
-                     : {ControllerKind::kSigio, ControllerKind::kThread, ControllerKind::kSync}){
-       if (std::strcmp(text, controller_name(kind)) != 0) continue;
-k.controller = kind;
-return true;
-}
-return false;
-}
-, MPLITE_FORMAT { copy_text(controller_name(k.controller), text, size); }
-}
-, {{"LITE_SIGNAL", "signal", "SIGIO",
-    "SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, RTMIN+n, or "
-    "the number of one of these",
-    "The signal of the sigio controller: one that the application does not use."},
-   MPLITE_PARSE{return parse_signal(text, k.signal);
-}
-, MPLITE_FORMAT {
-  if (k.signal >= SIGRTMIN) {
-    std::snprintf(text, size, "RTMIN+%d", k.signal - SIGRTMIN);
-    return;
-  }
-  for (const SignalName& s : kSignals)
-    if (s.number == k.signal) return copy_text(s.name, text, size);
-}
-}
-, {{"LITE_SPIN_US", "duration", "auto",
-    "auto, forever, or 0 to 60s (a number alone is in microseconds; us, ms, s)",
-    "How long a waiting rank polls, yielding its core, before it sleeps; auto decides from the "
-    "cores and ranks on the host."},
-   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.spin_ns = kSpinAuto, true;
-if (std::strcmp(text, "forever") == 0) return k.spin_ns = kSpinForever, true;
-return parse_duration(text, kMicro, 0, 60 * kSecond, k.spin_ns);
-}
-, MPLITE_FORMAT {
-  if (k.spin_ns == kSpinAuto) return copy_text("auto", text, size);
-  if (k.spin_ns == kSpinForever) return copy_text("forever", text, size);
-  format_duration(k.spin_ns, text, size);
-}
-}
-, {{"LITE_IFACE", "list", "auto",
-    "auto, or interface names and networks (eth0,10.1.0.0/16), then exclusions "
-    "(^docker0,^192.168.0.0/16)",
-    "The interface to listen on, in order of preference; auto takes what mpiexec's -iface names, "
-    "else leaves out loopback, bridges of containers and what is down."},
-   MPLITE_PARSE{if (std::strcmp(text, "auto") == 0) return k.iface = IfaceList{}, true;
-return parse_iface_list(text, k.iface, why, size);
-}
-, MPLITE_FORMAT { format_iface(k.iface, text, size); }
-}
-, {{"LITE_FAMILY", "choice", "any", "any, ipv4 or ipv6",
-    "The address family to use; any prefers IPv4."},
-   MPLITE_PARSE{for (const Family family
-                     : {Family::kAny, Family::kIpv4, Family::kIpv6}){
-       if (std::strcmp(text, family_name(family)) != 0) continue;
-k.family = family;
-return true;
-}
-return false;
-}
-, MPLITE_FORMAT { copy_text(family_name(k.family), text, size); }
-}
-, {{"LITE_PORT_RANGE", "range", "any", "any, or LOW:HIGH, each from 1 to 65535",
-    "TCP ports that the listener may use (one per rank on a host), for firewalls."},
-   MPLITE_PARSE{std::uint64_t low = 0, high = 0;
-if (std::strcmp(text, "any") != 0 && (!parse_pair(text, 1, 65535, low, high) || low > high))
-  return false;
-k.port_lo = static_cast<std::uint16_t>(low);
-k.port_hi = static_cast<std::uint16_t>(high);
-return true;
-}
-, MPLITE_FORMAT {
-  if (k.port_lo == 0) return copy_text("any", text, size);
-  std::snprintf(text, size, "%u:%u", k.port_lo, k.port_hi);
-}
-}
-, {{"LITE_SOCKBUF", "size", "0", "0, or 4K to 1G bytes (K, M, G: powers of 1024)",
-    "Send and receive buffer of each socket; 0 leaves them to the kernel's autotuning."},
-   MPLITE_PARSE{return std::strcmp(text, "0") == 0 ? (k.sockbuf = 0, true)
-                                                   : parse_size(text, 4 * kKilo, kGiga, k.sockbuf);
-}
-, MPLITE_FORMAT { format_size(k.sockbuf, text, size); }
-}
-, {{"LITE_CREDITS", "size", "4M", "16K to 1024G bytes (K, M, G: powers of 1024)",
-    "Bytes that one peer may send unasked before some are received; beyond it messages go by "
-    "rendezvous."},
-   MPLITE_PARSE{return parse_size(text, 16 * kKilo, kKilo* kGiga, k.credits);
-}
-, MPLITE_FORMAT { format_size(k.credits, text, size); }
-}
-, {{"LITE_UNEXPECTED_MAX", "size", "1G", "64K to 1048576G bytes (K, M, G: powers of 1024)",
-    "Bytes held in all for messages that no receive is posted for; at the limit their senders are "
-    "slowed down."},
-   MPLITE_PARSE{return parse_size(text, 64 * kKilo, kMega* kGiga, k.unexpected_max);
-}
-, MPLITE_FORMAT { format_size(k.unexpected_max, text, size); }
-}
-, {{"LITE_CONNECT_TIMEOUT", "duration", "30s",
-    "100ms to 86400s (a number alone is in seconds; us, ms, s)",
-    "How long a peer's host is tried to be reached before the peer is given up. Once it has "
-    "answered, only silence ends the peer (LITE_KEEPALIVE), however long it computes."},
-   MPLITE_PARSE{
+     [](MPLITE_PARSE) { return parse_size(text, 0, kShortLimit, k.short_max); },
+     [](MPLITE_FORMAT) { format_size(k.short_max, text, size); }},
+    {{"LITE_EAGER_MAX", "size", "auto",
+      "auto, or 0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
+      "Messages up to this many bytes are sent without asking the receiver, while credit is left; "
+      "longer ones by rendezvous. auto: per peer, 64K to 256K by round trip and speed of copying, "
+      "1M while its receives are there in time."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "auto") == 0) return k.eager_max = kEagerAuto, true;
+       return parse_size(text, 0, kNoLimit, k.eager_max);
+     },
+     [](MPLITE_FORMAT) {
+       if (k.eager_max == kEagerAuto) return copy_text("auto", text, size);
+       format_size(k.eager_max, text, size);
+     }},
+    {{"LITE_CONTROLLER", "choice", "sigio", "sigio, thread or sync",
+      "Who moves messages while the application computes: a signal handler, a helper thread, or "
+      "nobody (progress in MPI calls only)."},
+     [](MPLITE_PARSE) {
+       for (const ControllerKind kind :
+            {ControllerKind::kSigio, ControllerKind::kThread, ControllerKind::kSync}) {
+         if (std::strcmp(text, controller_name(kind)) != 0) continue;
+         k.controller = kind;
+         return true;
+       }
+       return false;
+     },
+     [](MPLITE_FORMAT) { copy_text(controller_name(k.controller), text, size); }},
+    {{"LITE_SIGNAL", "signal", "SIGIO",
+      "SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, RTMIN+n, "
+      "or the number of one of these",
+      "The signal of the sigio controller: one that the application does not use."},
+     [](MPLITE_PARSE) { return parse_signal(text, k.signal); },
+     [](MPLITE_FORMAT) {
+       if (k.signal >= SIGRTMIN) {
+         std::snprintf(text, size, "RTMIN+%d", k.signal - SIGRTMIN);
+         return;
+       }
+       for (const SignalName& s : kSignals)
+         if (s.number == k.signal) return copy_text(s.name, text, size);
+     }},
+    {{"LITE_SPIN_US", "duration", "auto",
+      "auto, forever, or 0 to 60s (a number alone is in microseconds; us, ms, s)",
+      "How long a waiting rank polls, yielding its core, before it sleeps; auto decides from the "
+      "cores and ranks on the host."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "auto") == 0) return k.spin_ns = kSpinAuto, true;
+       if (std::strcmp(text, "forever") == 0) return k.spin_ns = kSpinForever, true;
+       return parse_duration(text, kMicro, 0, 60 * kSecond, k.spin_ns);
+     },
+     [](MPLITE_FORMAT) {
+       if (k.spin_ns == kSpinAuto) return copy_text("auto", text, size);
+       if (k.spin_ns == kSpinForever) return copy_text("forever", text, size);
+       format_duration(k.spin_ns, text, size);
+     }},
+    {{"LITE_IFACE", "list", "auto",
+      "auto, or interface names and networks (eth0,10.1.0.0/16), then exclusions "
+      "(^docker0,^192.168.0.0/16)",
+      "The interface to listen on, in order of preference; auto takes what mpiexec's -iface names, "
+      "else leaves out loopback, bridges of containers and what is down."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "auto") == 0) return k.iface = IfaceList{}, true;
+       return parse_iface_list(text, k.iface, why, size);
+     },
+     [](MPLITE_FORMAT) { format_iface(k.iface, text, size); }},
+    {{"LITE_FAMILY", "choice", "any", "any, ipv4 or ipv6",
+      "The address family to use; any prefers IPv4."},
+     [](MPLITE_PARSE) {
+       for (const Family family : {Family::kAny, Family::kIpv4, Family::kIpv6}) {
+         if (std::strcmp(text, family_name(family)) != 0) continue;
+         k.family = family;
+         return true;
+       }
+       return false;
+     },
+     [](MPLITE_FORMAT) { copy_text(family_name(k.family), text, size); }},
+    {{"LITE_PORT_RANGE", "range", "any", "any, or LOW:HIGH, each from 1 to 65535",
+      "TCP ports that the listener may use (one per rank on a host), for firewalls."},
+     [](MPLITE_PARSE) {
+       std::uint64_t low = 0, high = 0;
+       if (std::strcmp(text, "any") != 0 && (!parse_pair(text, 1, 65535, low, high) || low > high))
+         return false;
+       k.port_lo = static_cast<std::uint16_t>(low);
+       k.port_hi = static_cast<std::uint16_t>(high);
+       return true;
+     },
+     [](MPLITE_FORMAT) {
+       if (k.port_lo == 0) return copy_text("any", text, size);
+       std::snprintf(text, size, "%u:%u", k.port_lo, k.port_hi);
+     }},
+    {{"LITE_SOCKBUF", "size", "0", "0, or 4K to 1G bytes (K, M, G: powers of 1024)",
+      "Send and receive buffer of each socket; 0 leaves them to the kernel's autotuning."},
+     [](MPLITE_PARSE) {
+       return std::strcmp(text, "0") == 0 ? (k.sockbuf = 0, true)
+                                          : parse_size(text, 4 * kKilo, kGiga, k.sockbuf);
+     },
+     [](MPLITE_FORMAT) { format_size(k.sockbuf, text, size); }},
+    {{"LITE_CREDITS", "size", "4M", "16K to 1024G bytes (K, M, G: powers of 1024)",
+      "Bytes that one peer may send unasked before some are received; beyond it messages go by "
+      "rendezvous."},
+     [](MPLITE_PARSE) { return parse_size(text, 16 * kKilo, kKilo * kGiga, k.credits); },
+     [](MPLITE_FORMAT) { format_size(k.credits, text, size); }},
+    {{"LITE_UNEXPECTED_MAX", "size", "1G", "64K to 1048576G bytes (K, M, G: powers of 1024)",
+      "Bytes held in all for messages that no receive is posted for; at the limit their senders "
+      "are "
+      "slowed down."},
+     [](MPLITE_PARSE) { return parse_size(text, 64 * kKilo, kMega * kGiga, k.unexpected_max); },
+     [](MPLITE_FORMAT) { format_size(k.unexpected_max, text, size); }},
+    {{"LITE_CONNECT_TIMEOUT", "duration", "30s",
+      "100ms to 86400s (a number alone is in seconds; us, ms, s)",
+      "How long a peer's host is tried to be reached before the peer is given up. Once it has "
+      "answered, only silence ends the peer (LITE_KEEPALIVE), however long it computes."},
+     [](MPLITE_PARSE) {
        return parse_duration(text, kSecond, 100 * kMilli, 86400 * kSecond, k.connect_timeout_ns);
-}
-, MPLITE_FORMAT { format_duration(k.connect_timeout_ns, text, size); }
-}
-, {{"LITE_KEEPALIVE", "pair", "10:2", "off, or IDLE:INTERVAL in seconds, each from 1 to 32767",
-    "A peer that has been silent for IDLE is probed every INTERVAL; after 5 unanswered probes it "
-    "is lost."},
-   MPLITE_PARSE{std::uint64_t idle = 0, interval = 0;
-if (std::strcmp(text, "off") != 0 && !parse_pair(text, 1, 32767, idle, interval)) return false;
-k.keepalive_idle_s = static_cast<int>(idle);
-k.keepalive_interval_s = static_cast<int>(interval);
-return true;
-}
-, MPLITE_FORMAT {
-  if (k.keepalive_idle_s == 0) return copy_text("off", text, size);
-  std::snprintf(text, size, "%d:%d", k.keepalive_idle_s, k.keepalive_interval_s);
-}
-}
-, {{"LITE_FRAME", "size", "256K", "4K to 64M bytes (K, M: powers of 1024)",
-    "Bulk data is cut into frames of this size, so that other messages get in between; up to "
-    "sixteen times as long while the kernel takes all at once."},
-   MPLITE_PARSE{std::uint64_t bytes = 0;
-if (!parse_size(text, 4 * kKilo, 64 * kMega, bytes)) return false;
-k.frame_bytes = static_cast<std::uint32_t>(bytes);
-return true;
-}
-, MPLITE_FORMAT { format_size(k.frame_bytes, text, size); }
-}
-, {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
-    "While the application computes, a bulk receive is looked at when this much of a frame has "
-    "come; 0: whenever something has."},
-   MPLITE_PARSE{std::uint64_t bytes = 0;
-if (!parse_size(text, 0, 64 * kMega, bytes) || (bytes != 0 && bytes < 64 * kKilo)) return false;
-k.low_water_bytes = static_cast<std::uint32_t>(bytes);
-return true;
-}
-, MPLITE_FORMAT { format_size(k.low_water_bytes, text, size); }
-}
-, {{"LITE_GRACE", "choice", "auto", "auto or off",
-    "Whether to learn that the application comes straight back after a call (Isend, Irecv, "
-    "Waitall), and then not to arm on the way out of it, and to let small messages of many sends "
-    "in a row leave together."},
-   MPLITE_PARSE{k.grace = std::strcmp(text, "auto") == 0;
-return k.grace || std::strcmp(text, "off") == 0;
-}
-, MPLITE_FORMAT { copy_text(k.grace ? "auto" : "off", text, size); }
-}
-, {{"LITE_TUNING", "list", "auto", kTuningAllowed,
-    "The heuristics that act: see docs/tuning.md. To measure what one of them is worth, or to rule "
-    "it out as the cause of trouble."},
-   MPLITE_PARSE{return parse_tuning(text, k.tuning, why, size);
-}
-, MPLITE_FORMAT { format_tuning(k.tuning, text, size); }
-}
-, {{"LITE_STATS", "flag", "0", "0 or 1", "Each rank prints a line of counters at MPI_Finalize."},
-   MPLITE_PARSE{return parse_flag(text, k.stats);
-}
-, MPLITE_FORMAT { copy_text(k.stats ? "1" : "0", text, size); }
-}
-, {{"LITE_TRACE", "flag or path", "0",
-    "0, 1, or the beginning of a file name with a / in it (./run gives ./run.0.json, ./run.1.json, "
-    "…)",
-    "Each rank writes its last 65,536 events at the end to a file of its own (1: "
-    "./lite-trace.RANK.json): see Tracing."},
-   MPLITE_PARSE{bool on = true;
-char prefix[sizeof k.trace_prefix] = {};
-if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, why, size) : !parse_flag(text, on))
-  return false;
-k.trace = on;
-std::memcpy(k.trace_prefix, prefix, sizeof prefix);
-return true;
-}
-, MPLITE_FORMAT {
-  copy_text(k.trace_prefix[0] != '\0' ? k.trace_prefix : k.trace ? "1" : "0", text, size);
-}
-}
-, {{"LITE_SECRET_FILE", "path", "none", "none, or a path with a / in it",
-    "A file of 16 to 4096 bytes, a copy on each host, that keys the job's secret: see Trust. It "
-    "belongs to you or root, and its mode is 0600 or 0400."},
-   MPLITE_PARSE{if (std::strcmp(text, "none") == 0) return k.secret_file[0] = '\0', true;
-return std::strchr(text, '/') != nullptr && keep_path(text, k.secret_file, why, size);
-}
-, MPLITE_FORMAT { copy_text(k.secret_file[0] != '\0' ? k.secret_file : "none", text, size); }
-}
-, {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
-    "A file with values for the variables that the environment does not set, as scripts/tune "
-    "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one."},
-   MPLITE_PARSE{const bool path = std::strchr(text, '/') != nullptr;
-if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;
-return keep_path(text, k.profile, why, size);
-}
-, MPLITE_FORMAT { copy_text(k.profile, text, size); }
-}
-,
-}
-;
+     },
+     [](MPLITE_FORMAT) { format_duration(k.connect_timeout_ns, text, size); }},
+    {{"LITE_KEEPALIVE", "pair", "10:2", "off, or IDLE:INTERVAL in seconds, each from 1 to 32767",
+      "A peer that has been silent for IDLE is probed every INTERVAL; after 5 unanswered probes it "
+      "is lost."},
+     [](MPLITE_PARSE) {
+       std::uint64_t idle = 0, interval = 0;
+       if (std::strcmp(text, "off") != 0 && !parse_pair(text, 1, 32767, idle, interval))
+         return false;
+       k.keepalive_idle_s = static_cast<int>(idle);
+       k.keepalive_interval_s = static_cast<int>(interval);
+       return true;
+     },
+     [](MPLITE_FORMAT) {
+       if (k.keepalive_idle_s == 0) return copy_text("off", text, size);
+       std::snprintf(text, size, "%d:%d", k.keepalive_idle_s, k.keepalive_interval_s);
+     }},
+    {{"LITE_FRAME", "size", "256K", "4K to 64M bytes (K, M: powers of 1024)",
+      "Bulk data is cut into frames of this size, so that other messages get in between; up to "
+      "sixteen times as long while the kernel takes all at once."},
+     [](MPLITE_PARSE) {
+       std::uint64_t bytes = 0;
+       if (!parse_size(text, 4 * kKilo, 64 * kMega, bytes)) return false;
+       k.frame_bytes = static_cast<std::uint32_t>(bytes);
+       return true;
+     },
+     [](MPLITE_FORMAT) { format_size(k.frame_bytes, text, size); }},
+    {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
+      "While the application computes, a bulk receive is looked at when this much of a frame has "
+      "come; 0: whenever something has."},
+     [](MPLITE_PARSE) {
+       std::uint64_t bytes = 0;
+       if (!parse_size(text, 0, 64 * kMega, bytes) || (bytes != 0 && bytes < 64 * kKilo))
+         return false;
+       k.low_water_bytes = static_cast<std::uint32_t>(bytes);
+       return true;
+     },
+     [](MPLITE_FORMAT) { format_size(k.low_water_bytes, text, size); }},
+    {{"LITE_GRACE", "choice", "auto", "auto or off",
+      "Whether to learn that the application comes straight back after a call (Isend, Irecv, "
+      "Waitall), and then not to arm on the way out of it, and to let small messages of many sends "
+      "in a row leave together."},
+     [](MPLITE_PARSE) {
+       k.grace = std::strcmp(text, "auto") == 0;
+       return k.grace || std::strcmp(text, "off") == 0;
+     },
+     [](MPLITE_FORMAT) { copy_text(k.grace ? "auto" : "off", text, size); }},
+    {{"LITE_TUNING", "list", "auto", kTuningAllowed,
+      "The heuristics that act: see docs/tuning.md. To measure what one of them is worth, or to "
+      "rule "
+      "it out as the cause of trouble."},
+     [](MPLITE_PARSE) { return parse_tuning(text, k.tuning, why, size); },
+     [](MPLITE_FORMAT) { format_tuning(k.tuning, text, size); }},
+    {{"LITE_STATS", "flag", "0", "0 or 1", "Each rank prints a line of counters at MPI_Finalize."},
+     [](MPLITE_PARSE) { return parse_flag(text, k.stats); },
+     [](MPLITE_FORMAT) { copy_text(k.stats ? "1" : "0", text, size); }},
+    {{"LITE_TRACE", "flag or path", "0",
+      "0, 1, or the beginning of a file name with a / in it (./run gives ./run.0.json, "
+      "./run.1.json, "
+      "…)",
+      "Each rank writes its last 65,536 events at the end to a file of its own (1: "
+      "./lite-trace.RANK.json): see Tracing."},
+     [](MPLITE_PARSE) {
+       bool on = true;
+       char prefix[sizeof k.trace_prefix] = {};
+       if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, why, size)
+                                             : !parse_flag(text, on))
+         return false;
+       k.trace = on;
+       std::memcpy(k.trace_prefix, prefix, sizeof prefix);
+       return true;
+     },
+     [](MPLITE_FORMAT) {
+       copy_text(k.trace_prefix[0] != '\0' ? k.trace_prefix : k.trace ? "1" : "0", text, size);
+     }},
+    {{"LITE_SECRET_FILE", "path", "none", "none, or a path with a / in it",
+      "A file of 16 to 4096 bytes, a copy on each host, that keys the job's secret: see Trust. It "
+      "belongs to you or root, and its mode is 0600 or 0400."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "none") == 0) return k.secret_file[0] = '\0', true;
+       return std::strchr(text, '/') != nullptr && keep_path(text, k.secret_file, why, size);
+     },
+     [](MPLITE_FORMAT) {
+       copy_text(k.secret_file[0] != '\0' ? k.secret_file : "none", text, size);
+     }},
+    {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
+      "A file with values for the variables that the environment does not set, as scripts/tune "
+      "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one."},
+     [](MPLITE_PARSE) {
+       const bool path = std::strchr(text, '/') != nullptr;
+       if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;
+       return keep_path(text, k.profile, why, size);
+     },
+     [](MPLITE_FORMAT) { copy_text(k.profile, text, size); }},
+};
 constexpr std::size_t kRows = sizeof kTable / sizeof kTable[0];
 
 #undef MPLITE_PARSE

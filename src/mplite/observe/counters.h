@@ -1,5 +1,6 @@
 // What the engine and the device count; printed at finalize when LITE_STATS is set.
-// Plain words, changed gate held; `signals` and `signals_turned_away` by the handler.
+// Plain words, changed gate held; `signals` and `signals_turned_away` by the handler, and `yields`
+// by who waits, gate free: with several threads one may be lost.
 #pragma once
 #include <cstdint>
 

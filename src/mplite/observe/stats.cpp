@@ -54,7 +54,7 @@ constexpr CounterInfo kTable[] = {
      &Counters::mask_calls},
     {"other_calls", "System calls for sockets, options, registration and timers.",
      &Counters::other_calls},
-    {"yields", "Times that a waiting rank gave its core away.", &Counters::yields},
+    {"yields", "Times that a wait gave its core away.", &Counters::yields},
     {"sleeps", "Times that a waiting rank slept.", &Counters::sleeps},
     {"connections_refused", "Connections of strangers and failed proofs.",
      &Counters::connections_refused},

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 
+#include "mplite/config/knobs.h"
 #include "mplite/engine/engine.h"
 #include "mplite/tuning/wait.h"
 #include "mplite/tuning/yield_cost.h"
@@ -71,15 +72,12 @@ class WaitLoop {
   // A yield, which is counted, or a short sleep in its place. Any thread, gate free.
   void yield(const WaitPolicy& policy, Engine& engine) {
     ++engine.counters().yields;
-    give_core_away(policy, engine.net());
+    give_core_away(policy, engine);
   }
   // Who wants no sleeps (LITE_SPIN_US=forever) gets none.
-  void give_core_away(const WaitPolicy& policy, Net& net);
-  // Off: yields only. At start.
-  void learn_yield_cost(bool on) {
-    yield_cost_.set_on(on);
-    learns_ = on;
-  }
+  void give_core_away(const WaitPolicy& policy, Engine& engine);
+  // At start. Without it, and with LITE_TUNING=-yield_cost: yields only.
+  void start(const Knobs& knobs);
 
  private:
   static constexpr std::int64_t kJustNow = -1;

@@ -6,7 +6,7 @@ namespace {
 
 constexpr std::int64_t kMicro = 1000;
 
-// Measured on 2 cores (DESIGN.md, Waiting): with a rank or two per core, poll-and-yield that sleeps
+// Measured on 2 cores: with a rank or two per core, poll-and-yield that sleeps
 // after 200 us keeps the full rate (190,000 messages/s in a ring of 4, 152,000-174,000 after 50
 // us); a ring of 8 gets 41,000 when it sleeps after 50 us and 167,000 when it never does. A rank of
 // n on a core has to sit out the turns of the n-1 others, so the limit grows with n.

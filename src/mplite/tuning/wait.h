@@ -1,5 +1,6 @@
 // How to wait: poll, give the core away, or sleep. A pure decision, from the cores and the ranks on
-// this host. Made once at init from topology.h and the knobs; asked on every turn of the
+// this host. Made at init from topology.h and the knobs, and again when the host begins or ends to
+// wait for shared memory; asked on every turn of the
 // wait loop (runtime/wait_loop.h).
 #pragma once
 #include <cstdint>

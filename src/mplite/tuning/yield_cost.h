@@ -22,9 +22,8 @@ class YieldCost {
   static constexpr std::int64_t kCountedMaxNs = 16 * kDearNs;  // of one
   static constexpr std::uint32_t kTryEvery =
       32;  // while they are dear: so often one shows what they cost now
-  static constexpr std::int64_t kSleepNs = 50'000;
 
-  // The core is given away now. True: by a sleep of kSleepNs; false: by a yield, of which took()
+  // The core is given away now. True: by a short sleep; false: by a yield, of which took()
   // tells.
   bool sleep() {
     if (average_ns_.load(std::memory_order_relaxed) < dear_ns_) [[likely]]
