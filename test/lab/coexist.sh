@@ -4,7 +4,7 @@
 
 fine() { [ "$code" = 0 ] && grep -qE "^$1: [0-9]+ checks, 0 failed" "$out"; }
 
-for what in steady children finalize_in_child serialized init_thread alternate_stack handler_after; do
+for what in steady children finalize_in_child serialized init_thread alternate_stack timer handler_after; do
   LITE_STATS=1 job 60 2 "$programs/coexist" "$what"
   fine coexist
   result $? "$what: the job goes on and its data is right" "$out"

@@ -5,5 +5,5 @@
 export LITE_STATS=1
 job 240 4 "$programs/mixed" 100 mixed
 [ "$code" = 0 ] && grep -qE '^mixed: [0-9]+ checks, 0 failed' "$out"
-result $? "wildcard storms, cancels, probes, windows over both" "$out"
+result $? "wildcard storms, cancels, probes, windows over both, reductions in place" "$out"
 plan

@@ -1,7 +1,9 @@
 /* An MPI program with a life of its own: coexist CASE, 2 ranks, both do the same while messages fly
- * between them. handler_before   a handler for SIGIO was installed before MPI_Init, which has to
- * say so handler_after    one is installed after MPI_Init: both it and the messages work children
- * fork and exit, fork and exec, system(), posix_spawn, a child that closes everything
+ * between them.
+ *   handler_before   a handler for SIGIO was installed before MPI_Init, which has to say so
+ *   handler_after    one is installed after MPI_Init: both it and the messages work
+ *   children         fork and exit, fork and exec, system(), posix_spawn, a child that closes
+ *                    everything
  *   finalize_in_child  an atexit handler calls MPI_Finalize, in children of fork, too
  *   mask             prints whether a program started by system() finds SIGIO blocked, with nothing
  *                    outstanding and while something is
@@ -10,11 +12,13 @@
  *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in
  *                    another)
  *   alternate_stack  a crash handler's alternate stack of 8 KB
+ *   timer            a handler, every millisecond, calls MPI_Wtime
  *   steady           nothing special: for a debugger */
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include "mpi_test.h"
 
@@ -23,6 +27,7 @@ extern char **environ;
 enum { BYTES = 1 << 20 };
 static unsigned char out[BYTES], in[BYTES];
 static volatile sig_atomic_t own_signals;
+static volatile double last_time;
 
 static void on_own(int signal)
 {
@@ -95,6 +100,13 @@ static void make_finalizing_child(unsigned turn)
           "turn %u: status %d", turn, status);
 }
 
+/* MPI does not promise that it may be called in a handler; profilers do it. */
+static void read_clock(int signal)
+{
+    (void) signal;
+    last_time = MPI_Wtime();
+}
+
 static void tell_mask(const char *when)
 {
     char command[300];
@@ -161,6 +173,11 @@ int main(int argc, char **argv)
         static char stack[8192];
         const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
         CHECK(sigaltstack(&alternate, NULL) == 0, "sigaltstack");
+    } else if (strcmp(what, "timer") == 0) {
+        const struct sigaction clock = {.sa_handler = read_clock, .sa_flags = SA_RESTART};
+        const struct itimerval often = {{0, 1000}, {0, 1000}};
+        sigaction(SIGALRM, &clock, NULL);
+        setitimer(ITIMER_REAL, &often, NULL);
     } else if (strcmp(what, "mask") == 0) {
         exchange(0, NULL);
         MPI_Barrier(MPI_COMM_WORLD);
@@ -174,6 +191,11 @@ int main(int argc, char **argv)
             exchange(turn, strcmp(what, "children") == 0            ? make_child
                            : strcmp(what, "finalize_in_child") == 0 ? make_finalizing_child
                                                                     : compute_a_little);
+    }
+    if (strcmp(what, "timer") == 0) {
+        const struct itimerval never = {{0, 0}, {0, 0}};
+        setitimer(ITIMER_REAL, &never, NULL);
+        CHECK(last_time > 0, "the timer has never come");
     }
     if (strcmp(what, "handler_after") == 0) {
         CHECK(own_signals <= 1, "%d signals that were not its own", (int) own_signals);

@@ -368,6 +368,26 @@ static void windows(bool allocate)
     free(mine);
 }
 
+/* At each root in turn: also one that is not its node's first rank. */
+static void reduce_in_place(void)
+{
+    enum { COUNT = 30000 };
+    int *const data = malloc(COUNT * sizeof *data);
+    for (int root = 0; root < ranks; root++) {
+        long wrong = 0;
+        for (int i = 0; i < COUNT; i++)
+            data[i] = my_rank + i;
+        if (my_rank == root)
+            MPI_Reduce(MPI_IN_PLACE, data, COUNT, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD);
+        else
+            MPI_Reduce(data, NULL, COUNT, MPI_INT, MPI_MAX, root, MPI_COMM_WORLD);
+        for (int i = 0; i < COUNT; i++)
+            wrong += my_rank == root && data[i] != ranks - 1 + i;
+        CHECK(wrong == 0, "in place at root %d: %ld wrong of %d", root, wrong, COUNT);
+    }
+    free(data);
+}
+
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
@@ -396,6 +416,7 @@ int main(int argc, char **argv)
     }
     windows(false);
     windows(true);
+    reduce_in_place();
     for (int i = 0; i < WINDOW; i++)
         free(buffers[i]);
     free(outgoing);
