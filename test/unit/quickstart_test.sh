@@ -20,6 +20,12 @@ mkdir -p "$src/maint" "$src/src/mpid/ch4/netmod/ucx" "$src/src/mpid/ch4/src"
 echo 'm4_define([MPICH_VERSION_m4],[4.0.2])dnl' >"$src/maint/version.m4"
 printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$src/subsys_include.m4"
 printf '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);\n    free_port_name_tag(tag);\n' >"$src/src/mpid/ch4/src/ch4_spawn.c"
+{
+  echo ' MPIDI_Reduce_intra_composition_alpha('
+  echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
+  echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
+  echo ' MPIDI_Reduce_intra_composition_beta('
+} >"$src/src/mpid/ch4/src/ch4_coll_impl.h"
 touch "$src/src/mpid/ch4/netmod/Makefile.mk" "$src/configure.ac" "$src/Makefile.am"
 cat >"$src/made-configure" <<'END'
 #!/bin/sh
