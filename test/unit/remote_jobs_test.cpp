@@ -122,6 +122,19 @@ struct Jobs {
     const auto got = hear(host);
     return got.first == from && got.second == what;
   }
+  // A stranger says by `fd` that it is the process at `host`, and is challenged.
+  void claim(int fd, int host, Hello& hello, Hello& challenge) {
+    hello.magic = kHelloMagic;
+    hello.version = kWireVersion;
+    hello.kind = HelloKind::kHello;
+    hello.realm = HelloRealm::kPair;
+    hello.from = 65536;
+    std::memcpy(hello.mac, keys[static_cast<std::size_t>(host)].open, kKeyBytes);
+    turn(20);
+    world.stranger_write(fd, &hello, sizeof hello);
+    turn(20);
+    ck_assert_uint_eq(world.stranger_read(fd, &challenge, sizeof challenge), sizeof challenge);
+  }
   void end(int host) {
     engines[static_cast<std::size_t>(host)].reset();
     world.kill(host);
@@ -270,18 +283,8 @@ START_TEST(who_claims_a_name_without_its_key_does_not_get_in) {
   j.at(2).connect(j.name(0));
   // Host 4 knows all names, which are public, and says that it is host 0.
   const int fd = j.world.stranger_connect(2);
-  Hello hello = {};
-  hello.magic = kHelloMagic;
-  hello.version = kWireVersion;
-  hello.kind = HelloKind::kHello;
-  hello.realm = HelloRealm::kPair;
-  hello.from = 65536;
-  std::memcpy(hello.mac, j.keys[0].open, kKeyBytes);
-  j.turn(20);
-  j.world.stranger_write(fd, &hello, sizeof hello);
-  j.turn(20);
-  Hello challenge = {};
-  ck_assert_uint_eq(j.world.stranger_read(fd, &challenge, sizeof challenge), sizeof challenge);
+  Hello hello = {}, challenge = {};
+  j.claim(fd, 0, hello, challenge);
   std::uint8_t wrong[kKeyBytes];
   ck_assert(pair_key(j.keys[4], j.keys[2].open, wrong));
   const HelloContext context = {65536, 0, wrong, HelloRealm::kPair, j.keys[0].open};
@@ -369,18 +372,8 @@ START_TEST(a_process_that_was_parted_from_does_not_become_the_next_owner_of_its_
   const int peer = j.at(0).connect(j.name(2));
   j.at(0).disconnect(peer);
   const int fd = j.world.stranger_connect(0);
-  Hello hello = {};
-  hello.magic = kHelloMagic;
-  hello.version = kWireVersion;
-  hello.kind = HelloKind::kHello;
-  hello.realm = HelloRealm::kPair;
-  hello.from = 65536;
-  std::memcpy(hello.mac, j.keys[2].open, kKeyBytes);
-  j.turn(20);
-  j.world.stranger_write(fd, &hello, sizeof hello);
-  j.turn(20);
-  Hello challenge = {};
-  ck_assert_uint_eq(j.world.stranger_read(fd, &challenge, sizeof challenge), sizeof challenge);
+  Hello hello = {}, challenge = {};
+  j.claim(fd, 2, hello, challenge);
   ck_assert_int_eq(j.at(0).connect(j.name(4)), peer);
   std::uint8_t key[kKeyBytes];
   ck_assert(pair_key(j.keys[2], j.keys[0].open, key));

@@ -290,8 +290,6 @@ int MPIDI_LITE_post_init(void)
     return MPI_SUCCESS;
 }
 
-/* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be
- * on their way. */
 /* ---- the last barrier ----
  * Nobody closes a connection that another still reads from. A send whose request was freed may
  * still wait for its receive, and one in shared memory for its turn: they move on meanwhile. The
@@ -332,6 +330,8 @@ static bool start_barrier(pthread_t *thread)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     const int rc = pthread_create(thread, NULL, wait_in_barrier, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        pthread_cond_destroy(&barrier.ended);
     return rc == 0;
 }
 
@@ -373,6 +373,8 @@ static int last_barrier(void)
     return barrier.mpi_errno;
 }
 
+/* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be
+ * on their way. */
 int MPIDI_LITE_mpi_finalize_hook(void)
 {
     int mpi_errno = MPI_SUCCESS;

@@ -1,5 +1,5 @@
 // Frames on their way out, as bytes. Used by tx_queue.cpp and tx_control.cpp; uses frame headers of
-// wire.h.
+// frame.h.
 #pragma once
 #include <cstdint>
 #include <cstring>

@@ -1,5 +1,5 @@
 // Proves that both ends of a new connection belong to the job, or may know each other as processes
-// of two: four Hello messages (wire.h), checked here. Pure; the engine moves them. Called by
+// of two: four Hello messages (hello.h), checked here. Pure; the engine moves them. Called by
 // engine.cpp, gate held or in the handler.
 //
 //   initiator A                     acceptor B
