@@ -1,6 +1,7 @@
 // The values of LITE_* variables, and names that are none. What is taken can be written out and
 // read again.
 #include "mplite/config/knobs.h"
+#include "mplite/config/knob_text.h"
 
 #include "fuzz.h"
 #include "same_knobs.h"

@@ -168,15 +168,24 @@ int Box::long_one(int n) {
 
     def test_what_is_over_the_aim_is_counted(self):
         self.put("low/a.cpp", "\n" * 451 + "//" + "x" * 99 + "\n" + self.CODE % ("  f();\n" * 60))
-        found = {title: count for title, count, _ in layers.figures(self.src, None, self.rules())}
-        self.assertEqual((found["files over 450 lines"], found["functions over 60 lines"], found["lines over 100 columns"]), (1, 1, 1))
+        found = layers.too_large(self.src)
+        self.assertEqual([len(found[title]) for title in (layers.FILES, layers.CLASSES, layers.FUNCTIONS, layers.COLUMNS)], [1, 0, 1, 1])
+
+    def test_what_is_over_the_aim_needs_a_reason(self):
+        self.put("low/a.cpp", "\n" * 451)
+        self.assert_one(layers.check_sizes(self.src, self.rules()), "src/low/a.cpp: 451", "size src/low/a.cpp  REASON")
+        self.assertEqual(layers.check_sizes(self.src, self.rules(TWO_FOLDERS + "size src/low/a.cpp  one table\n")), [])
+
+    def test_reason_that_is_not_needed_goes(self):
+        self.put("low/a.cpp", "\n" * 450)
+        self.assert_one(layers.check_sizes(self.src, self.rules(TWO_FOLDERS + "size src/low/a.cpp  one table\n")), "src/low/a.cpp", "take the line out")
 
 
 class This(unittest.TestCase):
     def test_nothing_points_up(self):
         src = os.path.join(TOP, "src")
         rules = layers.Rules(os.path.join(src, "LAYERS"))
-        errors = layers.check_includes(src, rules)
+        errors = layers.check_includes(src, rules) + layers.check_sizes(src, rules)
         if os.path.exists("config.status"):
             errors += layers.check_calls(src, ".", rules)
         else:

@@ -3,7 +3,7 @@
 # reader of a trace relies on it. Run by make check.
 set -eu
 src=${srcdir:-.}/src
-header=$(find "$src" -name trace.h)
+header=$(find "$src" -name trace_event.h)
 code=0
 for kind in TraceEvent TraceProtocol; do
   names=$(awk -v begin="enum class $kind " '
@@ -13,7 +13,7 @@ for kind in TraceEvent TraceProtocol; do
   for name in $names; do
     wanted="$kind::$name\\b"
     [ "$name" != kYield ] || wanted='trace_yield();'  # several are one record, made by trace.cpp
-    if ! grep -rq "$wanted" "$src" --include='*.cpp' --include='*.h' --exclude='trace.*'; then
+    if ! grep -rq "$wanted" "$src" --include='*.cpp' --include='*.h' --exclude='trace*'; then
       echo "$kind::$name is recorded nowhere in src/"
       code=1
     fi

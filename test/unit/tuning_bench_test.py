@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """What test/bench/tuning plans and reckons: every heuristic has a place, and gains are those of the same round."""
+import argparse
 import importlib.machinery
 import importlib.util
 import os
 import re
 import sys
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -57,6 +59,13 @@ class Tuning(unittest.TestCase):
     def test_overlap_is_in_points(self):
         points = [{"name": name, "pattern": "overlap", "bytes": 1, "round": 0, "availability": value} for name, value in (("a", 90.0), ("b", 85.0))]
         self.assertAlmostEqual(tuning.gain("overlap", *points), 5)
+
+    def test_shared_memory_prints_a_list_of_rows(self):
+        rows = [{"pattern": "known", "bytes": 8, "us": {"auto": 1.0, "again": 1.01, "pacing": 1.1}, "ratio": {"again": 1.01, "pacing": 1.1}}]
+        with mock.patch.object(tuning, "run", return_value=(rows, True)):
+            found, well = tuning.rows_of_shared_memory(["pacing"], argparse.Namespace(rounds=3, seconds=0.1, prefix="/p"), ".")
+        self.assertTrue(well)
+        self.assertEqual([(row["pattern"], round(row["gain"]), round(row["noise"])) for row in found], [("shared memory, known", 10, 1)])
 
     def test_what_earns_little_is_named(self):
         rows = [{"heuristic": name, "pattern": "rate", "bytes": 8, "gain": value, "low": value, "high": value, "noise": 0.1} for name, value in (("peek", 1.9), ("halves", 2))]

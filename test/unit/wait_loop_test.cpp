@@ -105,6 +105,18 @@ START_TEST(the_gate_is_left_while_the_core_is_given_away) {
 }
 END_TEST
 
+START_TEST(what_a_handler_has_left_to_do_keeps_a_rank_from_sleep) {
+  constexpr std::int64_t kLongNs = 2'000'000 * kUs;
+  Alone alone;
+  alone.engine.gate().set_drain([](void*) {}, nullptr);
+  Hold hold(alone.engine.gate());
+  alone.engine.gate().ask_drain();  // and the drain may bring what is waited for
+  const std::int64_t began_ns = alone.net.now_ns();
+  alone.engine.wait(kLongNs);
+  ck_assert_int_lt(alone.net.now_ns() - began_ns, kLongNs);
+}
+END_TEST
+
 }  // namespace
 
 int main() { return run_tests("wait_loop"); }

@@ -1,6 +1,6 @@
 /* The channel interface: the only way from the protocols and from MPICH-1 to the
- * engine. Implemented by channel.cpp on mplite/engine/engine.h; used by the core and the protocol
- * files. Plain C, usable without ch4.
+ * engine. Implemented by the files beside it on mplite/engine/engine.h; used by the core and the
+ * protocol files. Plain C, usable without ch4.
  *
  * Names are MPICH's (thesis, appendix; MPICH-1 mpid/ch2). Every function but MPID_ControlMsgMore
  * and MPID_ViewAnyControl enters the progress gate by itself; a caller that already holds it (the

@@ -1,5 +1,5 @@
 // What the channel interface remembers between calls: one per engine.
-// Used by channel.cpp and by whoever makes an engine (boot.cpp, the simulation).
+// Used by the files beside it and by whoever makes an engine (boot.cpp, the simulation).
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -466,26 +466,8 @@ int start(const LiteHostOptions& options, LiteHostJob& job) {
   h->options = options;
   Launched launched;
   if (is_launched() && !read_launched(launched, g_last_error, sizeof g_last_error)) return -1;
-  AddressBlob blob;
-  if (h->listen(&blob, g_last_error, sizeof g_last_error) != StartFault::kNone) {
-    if (is_launched()) tell_failure(launched, blob);
+  if (start_launched(*h, launched, g_last_error, sizeof g_last_error) != StartFault::kNone)
     return -1;
-  }
-  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
-  int error = table == nullptr ? ENOMEM : 0;
-  if (error == 0 && is_launched())
-    error = exchange_addresses(launched, blob, table);
-  else if (error == 0)
-    table[0] = blob;
-  if (error != 0) {
-    delete[] table;
-    return fail(-1, "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)",
-                launched.fd, strerror(error));
-  }
-  const StartFault fault =
-      h->join(launched.rank, launched.size, table, 0, g_last_error, sizeof g_last_error);
-  delete[] table;
-  if (fault != StartFault::kNone) return -1;
   h->channel = new (std::nothrow) ChannelState(*h->engine);
   if (h->channel == nullptr || h->channel->peers == nullptr)
     return fail(-1, "out of memory for the channels of %d ranks", h->size);

@@ -1,158 +1,15 @@
-// All LITE_* environment variables: one table, from which parsing, help, README and man page come.
+// All LITE_* environment variables: one table, from which parsing and texts (knob_text.cpp) come.
 #include "mplite/config/knobs.h"
 
-#include <signal.h>
-
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
+#include "mplite/config/values.h"
 #include "mplite/net/frame.h"
 
 namespace mplite {
 namespace {
-
-constexpr std::uint64_t kKilo = 1024, kMega = kKilo * 1024, kGiga = kMega * 1024;
-constexpr std::int64_t kMicro = 1000, kMilli = kMicro * 1000, kSecond = kMilli * 1000;
-
-// ---- values ----
-
-// Digits at `text`; moves it behind them. False: none, or more than 64 bits.
-bool take_number(const char*& text, std::uint64_t& value) {
-  if (*text < '0' || *text > '9') return false;
-  std::uint64_t n = 0;
-  for (; *text >= '0' && *text <= '9'; ++text) {
-    const auto digit = static_cast<std::uint64_t>(*text - '0');
-    if (n > (UINT64_MAX - digit) / 10) return false;
-    n = n * 10 + digit;
-  }
-  value = n;
-  return true;
-}
-
-bool parse_size(const char* text, std::uint64_t min, std::uint64_t max, std::uint64_t& value) {
-  std::uint64_t n = 0;
-  if (!take_number(text, n)) return false;
-  std::uint64_t unit = 1;
-  if (*text == 'K' || *text == 'k') unit = kKilo;
-  if (*text == 'M' || *text == 'm') unit = kMega;
-  if (*text == 'G' || *text == 'g') unit = kGiga;
-  if (unit != 1) ++text;
-  if (*text != '\0' || n > UINT64_MAX / unit) return false;
-  n *= unit;
-  if (n < min || n > max) return false;
-  value = n;
-  return true;
-}
-
-// A number alone is in `unit` (ns).
-bool parse_duration(const char* text, std::int64_t unit, std::int64_t min, std::int64_t max,
-                    std::int64_t& value) {
-  std::uint64_t n = 0;
-  if (!take_number(text, n)) return false;
-  if (std::strcmp(text, "us") == 0)
-    unit = kMicro;
-  else if (std::strcmp(text, "ms") == 0)
-    unit = kMilli;
-  else if (std::strcmp(text, "s") == 0)
-    unit = kSecond;
-  else if (*text != '\0')
-    return false;
-  if (n > static_cast<std::uint64_t>(INT64_MAX / unit)) return false;
-  const std::int64_t ns = static_cast<std::int64_t>(n) * unit;
-  if (ns < min || ns > max) return false;
-  value = ns;
-  return true;
-}
-
-// "A:B", each from min to max.
-bool parse_pair(const char* text, std::uint64_t min, std::uint64_t max, std::uint64_t& a,
-                std::uint64_t& b) {
-  if (!take_number(text, a) || *text != ':') return false;
-  ++text;
-  return take_number(text, b) && *text == '\0' && a >= min && a <= max && b >= min && b <= max;
-}
-
-bool parse_flag(const char* text, bool& value) {
-  if (std::strcmp(text, "0") != 0 && std::strcmp(text, "1") != 0) return false;
-  value = *text == '1';
-  return true;
-}
-
-// Signals that a library may take: not those that report a fault, end or stop a process, or that
-// every program has a use for. SIGUSR1 is MPICH's own (ch4 uses it).
-struct SignalName {
-  const char* name;
-  int number;
-};
-const SignalName kSignals[] = {
-    {"SIGIO", SIGIO},         {"SIGPOLL", SIGIO},  {"SIGURG", SIGURG},       {"SIGUSR2", SIGUSR2},
-    {"SIGWINCH", SIGWINCH},   {"SIGPWR", SIGPWR},  {"SIGVTALRM", SIGVTALRM}, {"SIGPROF", SIGPROF},
-    {"SIGSTKFLT", SIGSTKFLT}, {"SIGALRM", SIGALRM}};
-
-bool parse_signal(const char* text, int& value) {
-  const char* bare = std::strncmp(text, "SIG", 3) == 0 ? text + 3 : text;
-  std::uint64_t n = 0;
-  if (std::strncmp(bare, "RTMIN", 5) == 0) {
-    const char* at = bare + 5;
-    if (*at == '+') {
-      ++at;
-      if (!take_number(at, n)) return false;
-    }
-    if (*at != '\0' || n > static_cast<std::uint64_t>(SIGRTMAX - SIGRTMIN)) return false;
-    value = SIGRTMIN + static_cast<int>(n);
-    return true;
-  }
-  const bool number = take_number(text, n) && *text == '\0';
-  if (number && n >= static_cast<std::uint64_t>(SIGRTMIN) &&
-      n <= static_cast<std::uint64_t>(SIGRTMAX)) {
-    value = static_cast<int>(n);
-    return true;
-  }
-  for (const SignalName& s : kSignals) {
-    if (number ? n == static_cast<std::uint64_t>(s.number) : std::strcmp(bare, s.name + 3) == 0) {
-      value = s.number;
-      return true;
-    }
-  }
-  return false;
-}
-
-template <std::size_t kSize>
-bool keep_path(const char* text, char (&path)[kSize], char* why, std::size_t size) {
-  const std::size_t length = std::strlen(text);
-  if (length >= kSize) {
-    std::snprintf(why, size, "longer than %zu characters", kSize - 1);
-    return false;
-  }
-  std::memcpy(path, text, length + 1);
-  return true;
-}
-
-void format_size(std::uint64_t value, char* text, std::size_t size) {
-  const auto n = static_cast<unsigned long long>(value);
-  if (value != 0 && value % kGiga == 0)
-    std::snprintf(text, size, "%lluG", n / kGiga);
-  else if (value != 0 && value % kMega == 0)
-    std::snprintf(text, size, "%lluM", n / kMega);
-  else if (value != 0 && value % kKilo == 0)
-    std::snprintf(text, size, "%lluK", n / kKilo);
-  else
-    std::snprintf(text, size, "%llu", n);
-}
-
-void format_duration(std::int64_t ns, char* text, std::size_t size) {
-  const auto n = static_cast<long long>(ns);
-  if (ns % kSecond == 0)
-    std::snprintf(text, size, "%llds", n / kSecond);
-  else if (ns % kMilli == 0)
-    std::snprintf(text, size, "%lldms", n / kMilli);
-  else
-    std::snprintf(text, size, "%lldus", n / kMicro);
-}
-
-void copy_text(const char* from, char* text, std::size_t size) {
-  std::snprintf(text, size, "%s", from);
-}
 
 const char* family_name(Family family) {
   return family == Family::kIpv4 ? "ipv4" : family == Family::kIpv6 ? "ipv6" : "any";
@@ -225,14 +82,7 @@ const Row kTable[] = {
       "or the number of one of these",
       "The signal of the sigio controller: one that the application does not use."},
      [](MPLITE_PARSE) { return parse_signal(text, k.signal); },
-     [](MPLITE_FORMAT) {
-       if (k.signal >= SIGRTMIN) {
-         std::snprintf(text, size, "RTMIN+%d", k.signal - SIGRTMIN);
-         return;
-       }
-       for (const SignalName& s : kSignals)
-         if (s.number == k.signal) return copy_text(s.name, text, size);
-     }},
+     [](MPLITE_FORMAT) { format_signal(k.signal, text, size); }},
     {{"LITE_SPIN_US", "duration", "auto",
       "auto, forever, or 0 to 60s (a number alone is in microseconds; us, ms, s)",
       "How long a waiting rank polls, yielding its core, before it sleeps; auto decides from the "
@@ -371,7 +221,7 @@ const Row kTable[] = {
      [](MPLITE_PARSE) {
        bool on = true;
        char prefix[sizeof k.trace_prefix] = {};
-       if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, why, size)
+       if (std::strchr(text, '/') != nullptr ? !keep_path(text, prefix, sizeof prefix, why, size)
                                              : !parse_flag(text, on))
          return false;
        k.trace = on;
@@ -386,7 +236,8 @@ const Row kTable[] = {
       "belongs to you or root, and its mode is 0600 or 0400."},
      [](MPLITE_PARSE) {
        if (std::strcmp(text, "none") == 0) return k.secret_file[0] = '\0', true;
-       return std::strchr(text, '/') != nullptr && keep_path(text, k.secret_file, why, size);
+       return std::strchr(text, '/') != nullptr &&
+              keep_path(text, k.secret_file, sizeof k.secret_file, why, size);
      },
      [](MPLITE_FORMAT) {
        copy_text(k.secret_file[0] != '\0' ? k.secret_file : "none", text, size);
@@ -397,7 +248,7 @@ const Row kTable[] = {
      [](MPLITE_PARSE) {
        const bool path = std::strchr(text, '/') != nullptr;
        if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;
-       return keep_path(text, k.profile, why, size);
+       return keep_path(text, k.profile, sizeof k.profile, why, size);
      },
      [](MPLITE_FORMAT) { copy_text(k.profile, text, size); }},
 };
@@ -405,42 +256,6 @@ constexpr std::size_t kRows = sizeof kTable / sizeof kTable[0];
 
 #undef MPLITE_PARSE
 #undef MPLITE_FORMAT
-
-// Levenshtein distance of two short names.
-int distance(const char* a, const char* b) {
-  constexpr std::size_t kMax = 64;
-  const std::size_t n = std::strlen(b);
-  if (n >= kMax) return INT32_MAX;
-  int row[kMax + 1];
-  for (std::size_t j = 0; j <= n; ++j) row[j] = static_cast<int>(j);
-  for (int i = 1; *a != '\0'; ++a, ++i) {
-    int diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= n; ++j) {
-      const int above = row[j];
-      int best = diagonal + (*a == b[j - 1] ? 0 : 1);
-      if (above + 1 < best) best = above + 1;
-      if (row[j - 1] + 1 < best) best = row[j - 1] + 1;
-      diagonal = above;
-      row[j] = best;
-    }
-  }
-  return row[n];
-}
-
-// In roff a line must not begin with a dot or a quote, and a minus that is meant literally is
-// written \-. A typographic ellipsis stays: man reads UTF-8.
-void print_roff(std::FILE* out, const char* text) {
-  if (*text == '.' || *text == '\'') std::fputs("\\&", out);
-  for (; *text != '\0'; ++text) {
-    if (*text == '\\')
-      std::fputs("\\e", out);
-    else if (*text == '-')
-      std::fputs("\\-", out);
-    else
-      std::fputc(*text, out);
-  }
-}
 
 }  // namespace
 
@@ -498,88 +313,6 @@ const char* format_knob(std::size_t index, const Knobs& knobs, char* text, std::
   if (size > 0) text[0] = '\0';
   kTable[index].format(knobs, text, size);
   return text;
-}
-
-std::size_t nearest_knob(const char* name, int& nearest_distance) {
-  std::size_t nearest = 0;
-  nearest_distance = INT32_MAX;
-  for (std::size_t i = 0; i < kRows; ++i) {
-    const int d = distance(name, kTable[i].info.name);
-    if (d < nearest_distance) {
-      nearest_distance = d;
-      nearest = i;
-    }
-  }
-  return nearest;
-}
-
-int unknown_knobs(const char* const* environment, char* text, std::size_t size) {
-  int unknown = 0;
-  std::size_t used = 0;
-  if (size > 0) text[0] = '\0';
-  for (; *environment != nullptr; ++environment) {
-    const char* equals = std::strchr(*environment, '=');
-    if (std::strncmp(*environment, "LITE_", 5) != 0 || equals == nullptr) continue;
-    char name[64];
-    std::snprintf(name, sizeof name, "%.*s", static_cast<int>(equals - *environment), *environment);
-    int nearest_distance = 0;
-    const KnobInfo& nearest = knob_info(nearest_knob(name, nearest_distance));
-    if (nearest_distance == 0) continue;
-    ++unknown;
-    if (used >= size) continue;
-    const int n = std::snprintf(text + used, size - used,
-                                "%s is set but is no variable of ch_lite; did you mean %s?\n", name,
-                                nearest.name);
-    if (n < 0 || static_cast<std::size_t>(n) >= size - used) {
-      text[used] = '\0';  // whole lines only
-      used = size;
-    } else {
-      used += static_cast<std::size_t>(n);
-    }
-  }
-  return unknown;
-}
-
-void print_knobs(std::FILE* out, const Knobs& current) {
-  for (std::size_t i = 0; i < kRows; ++i) {
-    char value[1536];
-    const KnobInfo& info = kTable[i].info;
-    std::fprintf(out, "%s=%s  (%s; default %s)\n    %s\n    Allowed: %s.\n", info.name,
-                 format_knob(i, current, value, sizeof value), info.type, info.default_value,
-                 info.doc, info.allowed);
-  }
-}
-
-void print_knobs_markdown(std::FILE* out) {
-  std::fputs("| variable | default | allowed | meaning |\n|---|---|---|---|\n", out);
-  for (const Row& row : kTable)
-    std::fprintf(out, "| `%s` | `%s` | %s | %s |\n", row.info.name, row.info.default_value,
-                 row.info.allowed, row.info.doc);
-}
-
-void print_knobs_man(std::FILE* out) {
-  std::fputs(
-      ".TH CH_LITE 7 \"\" \"ch_lite\" \"Environment variables\"\n"
-      ".SH NAME\nch_lite \\- environment variables of the ch_lite communication device of MPICH\n"
-      ".SH DESCRIPTION\n"
-      "The device reads these variables in MPI_Init, on every rank. A value that is not allowed "
-      "ends MPI_Init with a message that names the\n"
-      "variable, its value and what is allowed. An empty variable counts as not set. What the "
-      "environment does not set is taken from the\n"
-      "profile (LITE_PROFILE), if there is one: lines of NAME=VALUE, and comments that begin with "
-      "#.\n"
-      ".B lite\\-info\nprints the values in force.\n"
-      ".SH ENVIRONMENT\n",
-      out);
-  for (const Row& row : kTable) {
-    std::fprintf(out, ".TP\n.BR %s \" (%s, default %s)\"\n", row.info.name, row.info.type,
-                 row.info.default_value);
-    print_roff(out, row.info.doc);
-    std::fputs("\nAllowed: ", out);
-    print_roff(out, row.info.allowed);
-    std::fputs(".\n", out);
-  }
-  std::fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
 }
 
 }  // namespace mplite

@@ -1,10 +1,9 @@
-// All LITE_* environment variables: one table, from which parsing, help, README and man page come.
+// All LITE_* environment variables: one table, from which parsing and texts (knob_text.h) come.
 // Read once at init by the layer that starts an engine; printed by lite_info.cpp; the ch4 glue
 // makes MPI_T variables of it.
 #pragma once
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
 
 #include "mplite/config/iface_list.h"
 #include "mplite/tuning/tuning.h"
@@ -77,17 +76,5 @@ bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, s
 
 // The value in force in the variable's own syntax, canonical ("256K", "30s", "10:2").
 const char* format_knob(std::size_t index, const Knobs& knobs, char* text, std::size_t size);
-
-// The knob of that name, or else (distance > 0, of Levenshtein) the one whose name is nearest.
-std::size_t nearest_knob(const char* name, int& distance);
-
-// LITE_* names in `environment` (as environ) that are no knob, most likely typing errors: one line
-// for each, with the nearest knob. Returns how many there were; `text` holds as many lines as fit.
-int unknown_knobs(const char* const* environment, char* text, std::size_t size);
-
-// The help, README and man forms of the table.
-void print_knobs(std::FILE* out, const Knobs& current);
-void print_knobs_markdown(std::FILE* out);
-void print_knobs_man(std::FILE* out);
 
 }  // namespace mplite

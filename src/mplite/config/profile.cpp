@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mplite/base/regular_file.h"
+#include "mplite/config/knob_text.h"
 #include "mplite/net/loss.h"
 
 namespace mplite {

@@ -1,6 +1,6 @@
 // The engine: moves frames between this process and its peers over one stream connection per pair.
 // A facade: what callers may ask, and the parts that do it. Used by messages.cpp (MP_*), by
-// ch_lite/channel/channel.cpp and by progress. Knows no MPI and no matching.
+// ch_lite/channel and by progress. Knows no MPI and no matching.
 #pragma once
 #include <cstddef>
 #include <cstdint>

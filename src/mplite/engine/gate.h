@@ -35,11 +35,15 @@ class Gate {
   // Handler: takes the gate, or records that there is work and returns false; whoever holds the
   // gate then drains before letting go.
   bool try_enter() MPLITE_SIGNAL_SAFE;
-  void leave() MPLITE_SIGNAL_SAFE {
+  // True: it drained, so that what the caller waits for may have come.
+  bool leave() MPLITE_SIGNAL_SAFE {
     if (t_gate_depth > 1) [[unlikely]]
       --t_gate_depth;
-    else if (pending_.load() != 0 || !open()) [[unlikely]]
+    else if (pending_.load() != 0 || !open()) [[unlikely]] {
       drain_and_open();
+      return true;
+    }
+    return false;
   }
 
   // Ordinary context, before a fork: takes the gate if it can be had in that time. False: not, or

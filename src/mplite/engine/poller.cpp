@@ -202,7 +202,7 @@ int Poller::wait(std::int64_t timeout_ns) {
   parts_.tx.flush_gathered();
   if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
   ++core_.counters.sleeps;
-  core_.gate.leave();
+  if (core_.gate.leave()) timeout_ns = 0;
   trace(TraceEvent::kSleep, -1, static_cast<std::uint64_t>(timeout_ns));
   const int n = core_.net.wait(events, kEventsMax, timeout_ns);
   trace(TraceEvent::kSleepEnd, -1, static_cast<std::uint64_t>(n));

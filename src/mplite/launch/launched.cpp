@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <new>
 
 namespace mplite {
 namespace {
@@ -46,6 +48,17 @@ int move(int fd, void* data, std::size_t bytes, bool out) {
   return 0;
 }
 
+// Sends the blob, reads the table (`size` entries) and closes the descriptor. 0 or an errno; EPIPE:
+// the launcher has ended.
+int exchange_addresses(const Launched& launched, const AddressBlob& blob, AddressBlob* table) {
+  AddressBlob copy = blob;
+  int error = table == nullptr ? ENOMEM : move(launched.fd, &copy, sizeof copy, true);
+  if (error == 0)
+    error = move(launched.fd, table, static_cast<std::size_t>(launched.size) * sizeof copy, false);
+  close(launched.fd);
+  return error;
+}
+
 }  // namespace
 
 bool is_launched() { return std::getenv("MPLITE_SIZE") != nullptr; }
@@ -57,15 +70,6 @@ bool read_launched(Launched& launched, char* error, std::size_t error_size) {
          environment_number("MPLITE_FD", 3, 1 << 20, launched.fd, error, error_size);
 }
 
-int exchange_addresses(const Launched& launched, const AddressBlob& blob, AddressBlob* table) {
-  AddressBlob copy = blob;
-  int error = table == nullptr ? ENOMEM : move(launched.fd, &copy, sizeof copy, true);
-  if (error == 0)
-    error = move(launched.fd, table, static_cast<std::size_t>(launched.size) * sizeof copy, false);
-  close(launched.fd);
-  return error;
-}
-
 void tell_failure(const Launched& launched, const AddressBlob& card) {
   constexpr int kPatienceMs = 1000;
   AddressBlob copy = card;
@@ -74,6 +78,32 @@ void tell_failure(const Launched& launched, const AddressBlob& card) {
     poll(&word, 1, kPatienceMs);
   }
   close(launched.fd);
+}
+
+StartFault start_launched(Process& process, const Launched& launched, char* error,
+                          std::size_t error_size) {
+  AddressBlob blob = {};
+  StartFault fault = process.listen(&blob, error, error_size);
+  if (fault != StartFault::kNone) {
+    if (launched.fd >= 0) tell_failure(launched, blob);
+    return fault;
+  }
+  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
+  int failed = table == nullptr ? ENOMEM : 0;
+  if (launched.fd >= 0)
+    failed = exchange_addresses(launched, blob, table);
+  else if (table != nullptr)
+    table[0] = blob;
+  if (failed != 0) {
+    std::snprintf(error, error_size,
+                  "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)",
+                  launched.fd, strerror(failed));
+    fault = StartFault::kSystem;
+  } else {
+    fault = process.join(launched.rank, launched.size, table, 0, error, error_size);
+  }
+  delete[] table;
+  return fault;
 }
 
 }  // namespace mplite

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstddef>
 
+#include "mplite/runtime/process.h"
 #include "mplite/runtime/wireup.h"
 
 namespace mplite {
@@ -21,9 +22,11 @@ bool is_launched();
 // False: `error` holds a sentence that names the variable.
 bool read_launched(Launched& launched, char* error, std::size_t error_size);
 
-// Sends the blob, reads the table (`size` entries) and closes the descriptor. 0 or an errno; EPIPE:
-// the launcher has ended.
-int exchange_addresses(const Launched& launched, const AddressBlob& blob, AddressBlob* table);
+// All of the start: listens, exchanges addresses with the launcher, reads the table, starts the
+// engine; without a launcher (fd -1) as a job of one. On a fault `error` holds a sentence, the
+// launcher has been told, which ends the job.
+StartFault start_launched(Process& process, const Launched& launched, char* error,
+                          std::size_t error_size);
 
 // For a process that cannot start: sends its card, if it has made one, and waits at most a second
 // for the launcher, which says what is in it and ends the job. Closes the descriptor.

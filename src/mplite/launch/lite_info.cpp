@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "mplite/base/address.h"
+#include "mplite/config/knob_text.h"
 #include "mplite/config/knobs.h"
 #include "mplite/config/profile.h"
 #include "mplite/config/topology.h"

@@ -1,6 +1,5 @@
-// MP_*: the engine as a library of its own. Start and end, waiting, and the translation between ids
-// and requests. Implements mplite.h over messages.h; with process.cpp's last error all that the
-// engine's library has as state of the process.
+// MP_*: the engine as a library of its own: checks of arguments, and the translation between ids
+// and requests. Implements mplite.h over library.h.
 #include "mplite/mplite.h"
 
 #include <cerrno>
@@ -11,163 +10,12 @@
 #include <new>
 
 #include "mplite/launch/launched.h"
-#include "mplite/messages/messages.h"
-#include "mplite/runtime/job_runtime.h"
+#include "mplite/messages/library.h"
 
 namespace mplite {
 namespace {
 
-// A send that is waited for gets a copy when the kernel took nothing of anything for so long: the
-// receiver is busy with something else. Shorter, and a receiver that is only a little late costs a
-// copy of each long message.
-constexpr std::int64_t kKeepAfterNs = 500'000;
-
-// A receive from somebody to whom there is no connection would wait for ever if that one died
-// before it made one. So it is made after a while.
-constexpr std::int64_t kReachAfterNs = 500'000'000;
-
-// One per process, from MP_Init_local to MP_Finalize.
-struct Library : JobRuntime {
-  Messages* messages = nullptr;
-  bool away = false;  // left with something outstanding
-  volatile int want_arm = 0;
-  // of the last receive waited for, or message probed
-  int last_tag = -1;
-  int last_source = -1;
-  std::int64_t last_size = 0;
-};
-Library* g_library = nullptr;
-
-int fail_peer(int peer, int error) { return g_library->fail_lost(MP_ERR_PEER_LOST, peer, error); }
-
-int no_memory(const char* what) {
-  return fail(MP_ERR_NOMEM, "rank %d is out of memory for %s", g_library->rank, what);
-}
-
-// Gate held. Whether something is left that should move while the application computes.
-void tell_outstanding(Library& l) {
-  const bool outstanding = l.messages->pending_receives() > 0 || l.engine->queued_sends() > 0;
-  l.engine->set_outstanding(outstanding);
-  l.controller.set_outstanding(outstanding);
-}
-
-// From the controller: the handler, the helper thread, or on behalf of a handler that was turned
-// away.
-void progress(void*) {
-  Library& l = *g_library;
-  l.engine->poll();
-  // What the handler could not take for want of memory waits for ordinary context.
-  if (!l.engine->async()) l.messages->service();
-  tell_outstanding(l);
-}
-
-void free_library() {
-  Library* l = g_library;
-  if (l == nullptr) return;
-  l->end_engine();  // completes what is left, so before what it calls
-  delete l->messages;
-  delete l;
-  g_library = nullptr;
-}
-
-// One call of the application: the gate is held from here to its end, and on the way out progress
-// outside is arranged.
-class Call {
- public:
-  explicit Call(Library& library) : library_(library) {
-    library_.engine->gate().enter();
-    if (library_.away) library_.controller.came_back();
-    library_.away = false;
-    library_.engine->refill();
-  }
-  ~Call() {
-    Library& l = library_;
-    tell_outstanding(l);
-    const bool leave = l.want_arm != 0;
-    l.away = leave;
-    l.engine->gate().leave();
-    if (leave) l.controller.leave_library();
-  }
-  Call(const Call&) = delete;
-  Call& operator=(const Call&) = delete;
-
- private:
-  Library& library_;
-};
-
-// Moves everything until done(ns since anything moved) says so; gate held. `peer`: whose news is
-// awaited, or -1. False: a message for which there is no memory stands before what is awaited.
-template <typename Done>
-bool wait_until(Library& l, int peer, Done done) {
-  Engine& engine = *l.engine;
-  l.begin_wait();
-  engine.set_outstanding(true);
-  bool reached = peer < 0 || peer == l.rank, is_done = false;
-  l.wait([&] {
-    if (peer >= 0) engine.prefer(peer);
-    const int moved = engine.poll();
-    const bool room = l.messages->service();
-    const std::int64_t now = l.net.now_ns();
-    if (moved > 0) l.waiting.news_at(now);
-    const std::int64_t quiet_ns = l.waiting.quiet_ns(now);
-    is_done = done(quiet_ns);
-    if (is_done || !room) return WaitLoop::done();
-    if (!reached && quiet_ns >= kReachAfterNs) {
-      reached = true;
-      if (engine.peer_error(peer) == 0) engine.reach(peer);
-    }
-    return WaitLoop::rest(now);
-  });
-  return is_done;
-}
-
-// The result of a request that is no longer pending; gives it back.
-int finish(Library& l, MessageRequest* r) {
-  int result = MP_OK;
-  if (r->outcome == Outcome::kPeerLost) {
-    result = fail_peer(r->peer, r->error);
-  } else if (!r->is_send) {
-    if (r->outcome == Outcome::kTruncated)
-      result = fail(MP_ERR_TRUNCATE,
-                    "rank %d: the message with tag %lld from rank %d is longer than the receive of "
-                    "%llu bytes",
-                    l.rank, static_cast<long long>(r->matched_tag), r->peer,
-                    static_cast<unsigned long long>(r->room));
-    if (r->matched_tag <= kUserTagMax) {
-      l.last_tag = static_cast<int>(r->matched_tag);
-      l.last_source = r->peer;
-      l.last_size = static_cast<std::int64_t>(r->bytes);
-    }
-  }
-  l.messages->release(r);
-  return result;
-}
-
-// `may_keep`: a send may end by copying.
-int wait_for(Library& l, MessageRequest* r, bool may_keep) {
-  const bool room =
-      wait_until(l, r->is_send || r->source >= 0 ? r->source : -1, [&](std::int64_t quiet_ns) {
-        l.messages->check_hope(r);
-        if (r->outcome == Outcome::kPending && r->is_send && may_keep && quiet_ns >= kKeepAfterNs)
-          l.messages->keep(r);
-        return r->outcome != Outcome::kPending;
-      });
-  if (!room) return no_memory("a message that came before the one that was waited for");
-  return finish(l, r);
-}
-
-int start_send(Library& l, const void* buffer, std::uint64_t bytes, int dest, std::uint64_t tag,
-               MessageRequest*& r) {
-  const int rc = l.messages->send(buffer, bytes, dest, tag, r);
-  if (rc == 0) return MP_OK;
-  if (rc == -ENOMEM) return no_memory("a send");
-  return fail_peer(dest, -rc);
-}
-
-int start_receive(Library& l, void* buffer, std::uint64_t room, int src, std::int64_t tag,
-                  MessageRequest*& r) {
-  return l.messages->receive(buffer, room, src, tag, r) == 0 ? MP_OK : no_memory("a receive");
-}
+using namespace library;
 
 int not_running(const char* call) {
   return fail(MP_ERR_ARG,
@@ -199,104 +47,61 @@ MessageRequest* request_of(const char* call, int id, int& result) {
   return r;
 }
 
-int barrier(Library& l) {
-  return disseminate(l.rank, l.size, [&l](int round, int to, int from) {
-    const std::uint64_t tag = kSystemTag + static_cast<std::uint64_t>(round);
-    MessageRequest *out = nullptr, *in = nullptr;
-    int rc = start_send(l, nullptr, 0, to, tag, out);
-    if (rc != MP_OK) return rc;
-    rc = start_receive(l, nullptr, 0, from, static_cast<std::int64_t>(tag), in);
-    if (rc != MP_OK) {
-      l.messages->release(out);
-      return rc;
-    }
-    const int received = wait_for(l, in, false);
-    if (received == MP_ERR_NOMEM) l.messages->release(in);
-    rc = wait_for(l, out, true);
-    return rc != MP_OK ? rc : received;
-  });
-}
-
-int start_fault(StartFault fault, const char* error) {
-  return fail(fault == StartFault::kArgument || fault == StartFault::kTable ? MP_ERR_ARG
-              : fault == StartFault::kMemory                                ? MP_ERR_NOMEM
-                                                                            : MP_ERR_SYSTEM,
-              "%s", error);
-}
-
-int join(int rank, int size, const void* table) {
-  Library& l = *g_library;
-  char error[768];
-  if (const StartFault fault = l.join(rank, size, table, 0, error, sizeof error);
-      fault != StartFault::kNone)
-    return start_fault(fault, error);
-  auto* messages = new (std::nothrow) Messages(*l.engine, l.knobs.unexpected_max);
-  if (messages == nullptr || !messages->start()) {
-    delete messages;
-    return fail(MP_ERR_NOMEM, "out of memory for the queues of %d ranks", size);
-  }
-  l.messages = messages;
-  if (const StartFault fault = l.start_progress(progress, &l.want_arm, error, sizeof error);
-      fault != StartFault::kNone)
-    return start_fault(fault, error);
-  return MP_OK;
+// The start has ended with this: what is left of one that failed is freed.
+int started(int rc) {
+  if (rc != MP_OK) free_library();
+  return rc;
 }
 
 }  // namespace
 }  // namespace mplite
 
 using namespace mplite;
+using namespace mplite::library;
 
 // ---- start and end ----
 
-int MP_Init_local(void* address) {
-  static_assert(kAddressBlobBytes == MP_ADDRESS_BYTES);
+// `address`: gets a card that tells the other ranks, should it fail.
+static int make_library(void* address) {
   if (g_library != nullptr) return fail(MP_ERR_ARG, "MP_Init: called twice");
   static const char kNoMemory[] = "out of memory at start";
   make_failed_blob(kNoMemory, address);
-  Library* l = g_library = new (std::nothrow) Library;
-  if (l == nullptr) return fail(MP_ERR_NOMEM, "%s", kNoMemory);
+  g_library = new (std::nothrow) Library;
+  return g_library != nullptr ? MP_OK : fail(MP_ERR_NOMEM, "%s", kNoMemory);
+}
+
+int MP_Init_local(void* address) {
+  static_assert(kAddressBlobBytes == MP_ADDRESS_BYTES);
+  if (const int rc = make_library(address); rc != MP_OK) return rc;
   char error[768];
-  const StartFault fault = l->listen(address, error, sizeof error);
-  if (fault == StartFault::kNone) return MP_OK;
-  free_library();
-  return start_fault(fault, error);
+  const StartFault fault = g_library->listen(address, error, sizeof error);
+  return started(fault != StartFault::kNone ? start_fault(fault, error) : MP_OK);
 }
 
 int MP_Init_table(int rank, int size, const void* table) {
   if (g_library == nullptr || g_library->peers != nullptr)
     return fail(MP_ERR_ARG, "MP_Init_table belongs behind MP_Init_local, once");
-  if (size < 1 || rank < 0 || rank >= size || table == nullptr) {
-    free_library();
-    return fail(MP_ERR_ARG, "MP_Init_table: rank %d of %d", rank, size);
-  }
-  const int rc = join(rank, size, table);
-  if (rc != MP_OK) free_library();
-  return rc;
+  if (size < 1 || rank < 0 || rank >= size || table == nullptr)
+    return started(fail(MP_ERR_ARG, "MP_Init_table: rank %d of %d", rank, size));
+  char error[768];
+  const StartFault fault = g_library->join(rank, size, table, 0, error, sizeof error);
+  return started(fault != StartFault::kNone ? start_fault(fault, error)
+                                            : start_messages(*g_library));
 }
 
 int MP_Init(int*, char***) {
   Launched launched;
-  char error[256];
+  char error[768];
   if (!read_launched(launched, error, sizeof error))
     return fail(MP_ERR_ARG, "MP_Init: %s, or use MP_Init_local and MP_Init_table", error);
-  AddressBlob blob = {};
-  int rc = MP_Init_local(&blob);
-  if (rc != MP_OK) {
-    tell_failure(launched, blob);
+  AddressBlob card = {};
+  if (const int rc = make_library(&card); rc != MP_OK) {
+    tell_failure(launched, card);
     return rc;
   }
-  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
-  if (const int failed = exchange_addresses(launched, blob, table); failed != 0) {
-    free_library();
-    rc = fail(MP_ERR_SYSTEM,
-              "MP_Init: the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)",
-              launched.fd, strerror(failed));
-  } else {
-    rc = MP_Init_table(launched.rank, launched.size, table);
-  }
-  delete[] table;
-  return rc;
+  const StartFault fault = start_launched(*g_library, launched, error, sizeof error);
+  return started(fault != StartFault::kNone ? start_fault(fault, error)
+                                            : start_messages(*g_library));
 }
 
 int MP_Finalize(void) {

@@ -154,9 +154,8 @@ bool Controller::outlast_handshake() {
 // call saved would cost as much as that.
 bool Controller::guard_gathered() {
   if (!may_gather() || !sigio_.is_owner()) return false;
-  if (state_.policy.is_guarded(state_.now_ns())) return true;
+  if (state_.policy.guard(state_.now_ns())) return true;
   if (!backstop_.keep()) return false;
-  state_.policy.guard();
   backstop_.set_timer(ArmingPolicy::kGatherNs);
   return true;
 }

@@ -11,6 +11,7 @@
 #include <new>
 
 #include "mplite/base/address.h"
+#include "mplite/config/knob_text.h"
 #include "mplite/config/profile.h"
 #include "mplite/net/handshake.h"
 #include "mplite/net/loss.h"

@@ -1,6 +1,6 @@
 // The wait loop of all hosts: polls, gives the core away or sleeps, as tuning/wait.h decides by the
 // time since the last news. Used through job_runtime.h; by itself where there is an engine and no
-// job (channel.cpp).
+// job (channel_ops.cpp).
 #pragma once
 #include <cstdint>
 

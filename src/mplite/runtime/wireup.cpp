@@ -1,11 +1,8 @@
-// From "which interface" to an address table: chooses where to listen, publishes it, reads what the
-// peers published.
+// The address table: what a process publishes of itself (its card), and what it reads of its
+// peers'.
 #include "mplite/runtime/wireup.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <net/if.h>
 #include <netinet/in.h>
 #include <sched.h>
 #include <sodium.h>
@@ -30,50 +27,6 @@ namespace {
 
 constexpr std::uint32_t kBlobMagic = 0x4244414c;  // "LADB"
 constexpr std::uint8_t kBlobVersion = 3;
-
-// The host's own end of a container's or virtual machine's network: no other host is behind it.
-// Names starting with "veth" are not here, because inside a network namespace that is often the one
-// interface.
-bool is_bridge_name(const char* name) {
-  static const char* const kPrefixes[] = {"docker",  "virbr",   "lxcbr",  "lxdbr",
-                                          "cni",     "flannel", "podman", "cali",
-                                          "cilium_", "vboxnet", "vmnet"};
-  for (const char* prefix : kPrefixes)
-    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
-  // br-<hex>: a network made by docker; br-lan and the like are ordinary.
-  return std::strncmp(name, "br-", 3) == 0 && std::strspn(name + 3, "0123456789abcdef") == 12;
-}
-
-// Lower is better; among equals the first in the list is taken.
-enum Preference { kV4, kV4PointToPoint, kV6, kV6PointToPoint, kLinkLocal, kLoopback };
-
-Preference preference(const Candidate& c) {
-  if ((c.flags & IFF_LOOPBACK) != 0 || is_loopback(c.address)) return kLoopback;
-  if (is_link_local(c.address)) return kLinkLocal;
-  const bool point_to_point =
-      (c.flags & IFF_POINTOPOINT) != 0;  // a VPN more often than a network of this job
-  if (c.address.ss_family == AF_INET) return point_to_point ? kV4PointToPoint : kV4;
-  return point_to_point ? kV6PointToPoint : kV6;
-}
-
-// Why the candidate cannot be chosen, or null. `rule` is the first wanted rule that it fits.
-const char* why_not(const Candidate& c, const IfaceList& wanted, Family family, int& rule) {
-  rule = 0;
-  if ((c.flags & IFF_UP) == 0) return "down";
-  if (family == Family::kIpv4 && c.address.ss_family != AF_INET) return "not the wanted family";
-  if (family == Family::kIpv6 && c.address.ss_family != AF_INET6) return "not the wanted family";
-  for (int i = 0; i < wanted.count; ++i)
-    if (wanted.rule[i].exclude && rule_matches(wanted.rule[i], c.name, c.address))
-      return "excluded by LITE_IFACE";
-  if (wanted.wants()) {
-    for (; rule < wanted.count && !wanted.rule[rule].exclude; ++rule)
-      if (rule_matches(wanted.rule[rule], c.name, c.address)) return nullptr;
-    return "not named by LITE_IFACE";
-  }
-  if ((c.flags & IFF_RUNNING) == 0) return "no carrier";
-  if (is_bridge_name(c.name)) return "a bridge of containers or virtual machines";
-  return nullptr;
-}
 
 bool host_name_is_sound(const char (&host)[64]) {
   const std::size_t length = strnlen(host, sizeof host);
@@ -106,116 +59,6 @@ AddressBlob blob_at(const void* table, int rank) {
               sizeof blob);
   return blob;
 }
-
-}  // namespace
-
-bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
-                      InterfaceChoice& choice, char* seen, std::size_t size) {
-  int best = -1, best_rule = 0;
-  for (int i = 0; i < count; ++i) {
-    int rule = 0;
-    if (why_not(list[i], wanted, family, rule) != nullptr) continue;
-    if (best >= 0 &&
-        (rule > best_rule || (rule == best_rule && preference(list[i]) >= preference(list[best]))))
-      continue;
-    best = i;
-    best_rule = rule;
-  }
-  BoundedText out(seen, size);
-  if (best < 0) {
-    out.add("no network interface can be used");
-    if (wanted.count > 0) {
-      out.add(" with LITE_IFACE=");
-      for (int i = 0; i < wanted.count; ++i) {
-        char rule[80];
-        out.add("%s%s", i > 0 ? "," : "", format_rule(wanted.rule[i], rule, sizeof rule));
-      }
-    }
-    if (family != Family::kAny)
-      out.add(" %s LITE_FAMILY=%s", wanted.count > 0 ? "and" : "with",
-              family == Family::kIpv4 ? "ipv4" : "ipv6");
-    out.add("; seen: %s", count == 0 ? "none" : "");
-  }
-  for (int i = 0; i < count; ++i) {
-    char text[96];
-    int rule = 0;
-    const char* why = why_not(list[i], wanted, family, rule);
-    if (i == best)
-      why = "chosen";
-    else if (why == nullptr && preference(list[i]) == kLoopback)
-      why = "loopback, taken only when nothing else is there";
-    else if (why == nullptr)
-      why = "possible, but not preferred";
-    out.add("%s%s %s (%s)", i > 0 ? ", " : "", list[i].name,
-            format_address(list[i].address, text, sizeof text), why);
-  }
-  if (best < 0) return false;
-  InterfaceChoice made;
-  std::memcpy(made.name, list[best].name, sizeof made.name);
-  made.address = list[best].address;
-  set_port(made.address, 0);
-  choice = made;
-  return true;
-}
-
-int list_interfaces(Candidate* list, int room) {
-  ifaddrs* all = nullptr;
-  if (getifaddrs(&all) != 0) return -errno;
-  int count = 0;
-  for (const ifaddrs* at = all; at != nullptr && count < room; at = at->ifa_next) {
-    if (at->ifa_addr == nullptr) continue;
-    const int family = at->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    Candidate& c = list[count++];
-    c = Candidate{};
-    std::snprintf(c.name, sizeof c.name, "%s", at->ifa_name);
-    c.flags = at->ifa_flags;
-    std::memcpy(&c.address, at->ifa_addr,
-                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
-  }
-  freeifaddrs(all);
-  return count;
-}
-
-int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
-                  std::size_t size) {
-  StreamOptions options = {};
-  options.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
-  const int span = knobs.port_lo == 0 ? 1 : knobs.port_hi - knobs.port_lo + 1;
-  const int start = static_cast<int>(static_cast<unsigned>(getpid()) % static_cast<unsigned>(span));
-  int rc = 0;
-  for (int i = 0; i < span; ++i) {
-    const int fd = net.open_stream(choice.address.ss_family);
-    if (fd < 0) {
-      rc = fd;
-      break;
-    }
-    net.set_options(fd, options);  // accepted sockets inherit the buffer sizes, which must be known
-                                   // before the handshake of TCP
-    sockaddr_storage address = choice.address;
-    set_port(address, knobs.port_lo == 0
-                          ? std::uint16_t{0}
-                          : static_cast<std::uint16_t>(knobs.port_lo + (start + i) % span));
-    rc = net.bind_and_listen(fd, address);
-    if (rc >= 0) rc = net.local_address(fd, address);
-    if (rc >= 0) {
-      choice.address = address;
-      return fd;
-    }
-    net.close(fd);
-    if (rc != -EADDRINUSE && rc != -EACCES)
-      break;  // EACCES: a port below 1024, the next one may do
-  }
-  char text[96];
-  BoundedText out(error, size);
-  out.add("cannot listen on %s (%s): %s", choice.name,
-          format_address(choice.address, text, sizeof text), error_text(-rc));
-  if (knobs.port_lo != 0)
-    out.add("; no port of LITE_PORT_RANGE=%u:%u can be had", knobs.port_lo, knobs.port_hi);
-  return rc;
-}
-
-namespace {
 
 // A digest of this boot of this machine and of the affinity mask; zero when either cannot be read.
 void digest_place(std::uint8_t (&place)[16]) {
@@ -418,6 +261,58 @@ StartFault addresses_clash(const void* table, int size, const PeerAddress* peers
   return StartFault::kTable;
 }
 
+// What is wrong with a card, or nullptr.
+const char* fault_of(const AddressBlob& blob) {
+  if (blob.magic != kBlobMagic)
+    return "is not one of ch_lite (did the rank start with another library?)";
+  if (blob.version != kBlobVersion) return "is of another version of ch_lite";
+  if (blob.family != 4 && blob.family != 6) return "has an unknown address family";
+  if (blob.port == 0) return "has no port";
+  if (!host_name_is_sound(blob.host)) return "has no sound host name";
+  return nullptr;
+}
+
+// A rank that listens on loopback is reached on its own host only. Every rank sees the same table,
+// so either none goes on or all do. Comparing with one such rank is enough: hosts differ from it,
+// or all are one.
+bool loopback_is_out_of_reach(const PeerAddress* peers, int size, BoundedText& out) {
+  int inside = 0;
+  while (inside < size && !is_loopback(peers[inside].address)) ++inside;
+  if (inside == size) return false;
+  for (int i = 0; i < size; ++i) {
+    if (std::strncmp(peers[i].host, peers[inside].host, sizeof peers[i].host) == 0) continue;
+    char text[96];
+    out.add(
+        "rank %d on host %s listens on loopback (%s), where rank %d on host %s cannot reach it; "
+        "name a network interface with LITE_IFACE",
+        inside, peers[inside].host, format_address(peers[inside].address, text, sizeof text), i,
+        peers[i].host);
+    return true;
+  }
+  return false;
+}
+
+// A scope is a number of an interface of one host: another host's means nothing here, there it is
+// our own interface that leads to the peer. False: this rank has none.
+bool set_scopes(const void* table, int size, int rank, PeerAddress* peers, BoundedText& out) {
+  const AddressBlob own = blob_at(table, rank);
+  for (int i = 0; i < size; ++i) {
+    if (peers[i].address.ss_family != AF_INET6 || !is_link_local(peers[i].address)) continue;
+    const bool same_host = std::strncmp(peers[i].host, peers[rank].host, sizeof peers[i].host) == 0;
+    const std::uint32_t scope = same_host ? blob_at(table, i).scope : own.scope;
+    if (scope == 0) {
+      char text[96];
+      out.add(
+          "rank %d on host %s has a link-local address only (%s) and rank %d none; name an "
+          "interface with LITE_IFACE on all hosts",
+          i, peers[i].host, format_address(peers[i].address, text, sizeof text), rank);
+      return false;
+    }
+    set_scope(peers[i].address, scope);
+  }
+  return true;
+}
+
 }  // namespace
 
 StartFault decode_table(const void* table, int size, int rank, const SecretFile& file,
@@ -434,21 +329,9 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
     return StartFault::kSystem;
   }
   if (find_failed(table, size, error, error_size) >= 0) return StartFault::kTable;
-  int loopback_rank = -1;  // the first one that can be reached on its own host only
   for (int i = 0; i < size; ++i) {
     const AddressBlob blob = blob_at(table, i);
-    const char* wrong = nullptr;
-    if (blob.magic != kBlobMagic)
-      wrong = "is not one of ch_lite (did the rank start with another library?)";
-    else if (blob.version != kBlobVersion)
-      wrong = "is of another version of ch_lite";
-    else if (blob.family != 4 && blob.family != 6)
-      wrong = "has an unknown address family";
-    else if (blob.port == 0)
-      wrong = "has no port";
-    else if (!host_name_is_sound(blob.host))
-      wrong = "has no sound host name";
-    if (wrong != nullptr) {
+    if (const char* wrong = fault_of(blob); wrong != nullptr) {
       out.add("the address of rank %d %s", i, wrong);
       return StartFault::kTable;
     }
@@ -458,37 +341,10 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
     peers[i].credits = blob.credits;
     peers[i].unexpected_max = blob.unexpected_max;
     crypto_generichash_update(&hash, blob.share, sizeof blob.share);
-    if (loopback_rank < 0 && is_loopback(peers[i].address)) loopback_rank = i;
   }
   if (files_differ(table, size, rank, file, out)) return StartFault::kTable;
-  const AddressBlob own = blob_at(table, rank);
-  for (int i = 0; i < size; ++i) {
-    char text[96];
-    // Every rank sees the same table, so either none goes on or all do. Comparing with one loopback
-    // rank is enough: hosts differ from it, or all are one.
-    if (loopback_rank >= 0 &&
-        std::strncmp(peers[i].host, peers[loopback_rank].host, sizeof peers[i].host) != 0) {
-      out.add(
-          "rank %d on host %s listens on loopback (%s), where rank %d on host %s cannot reach it; "
-          "name a network interface with LITE_IFACE",
-          loopback_rank, peers[loopback_rank].host,
-          format_address(peers[loopback_rank].address, text, sizeof text), i, peers[i].host);
-      return StartFault::kTable;
-    }
-    if (peers[i].address.ss_family != AF_INET6 || !is_link_local(peers[i].address)) continue;
-    // A scope is a number of an interface of one host: another host's means nothing here, there it
-    // is our own interface that leads to the peer.
-    const bool same_host = std::strncmp(peers[i].host, peers[rank].host, sizeof peers[i].host) == 0;
-    const std::uint32_t scope = same_host ? blob_at(table, i).scope : own.scope;
-    if (scope == 0) {
-      out.add(
-          "rank %d on host %s has a link-local address only (%s) and rank %d none; name an "
-          "interface with LITE_IFACE on all hosts",
-          i, peers[i].host, format_address(peers[i].address, text, sizeof text), rank);
-      return StartFault::kArgument;  // seen by who has none
-    }
-    set_scope(peers[i].address, scope);
-  }
+  if (loopback_is_out_of_reach(peers, size, out)) return StartFault::kTable;
+  if (!set_scopes(table, size, rank, peers, out)) return StartFault::kArgument;
   if (const StartFault fault = addresses_clash(table, size, peers, out); fault != StartFault::kNone)
     return fault;
   std::uint8_t made[kSecretBytes];

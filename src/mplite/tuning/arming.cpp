@@ -21,7 +21,8 @@ std::int64_t ArmingPolicy::departure_timer_ns(std::int64_t now_ns) {
   return grace_.backstop_ns();
 }
 
-bool ArmingPolicy::is_guarded(std::int64_t now_ns) const {
+bool ArmingPolicy::guard(std::int64_t now_ns) {
+  guarding_ = true;
   const std::int64_t left_ns = timer_due_ns_ - now_ns;
   return is_timer_set() && left_ns > kGatherNs / 2 && left_ns <= kGatherNs;
 }

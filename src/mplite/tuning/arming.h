@@ -93,10 +93,9 @@ class ArmingPolicy {
   }
   void timer_gone() MPLITE_SIGNAL_SAFE { timer_set_.store(false); }
 
-  // Something gathered waits for the timer. True: the one that is set will do, and gives the next
-  // sends time to come; false: set it to kGatherNs, and say so by guard().
-  bool is_guarded(std::int64_t now_ns) const;
-  void guard() { guarding_ = true; }
+  // Something gathered waits for the timer, which departures leave alone from now on. True: the one
+  // that is set will do, and gives the next sends time to come; false: set it to kGatherNs.
+  bool guard(std::int64_t now_ns);
 
   // sigio: the timer has gone off. `signal`: what the timer was set for.
   struct Alarm {

@@ -1,0 +1,26 @@
+// The device of this process, as started. Used by boot.cpp and jobs.cpp only.
+#pragma once
+#include <cstdint>
+
+#include "ch_lite/channel/channel_state.h"
+#include "ch_lite/device/device.h"
+#include "mplite/runtime/job_runtime.h"
+
+namespace ch_lite {
+
+// One per process, from lite_init_local to lite_finalize_close.
+struct Boot : mplite::JobRuntime {
+  mplite::ChannelState* channel = nullptr;
+  Device* device = nullptr;
+  bool thread_multiple = false;
+  bool shared_memory = false;  // the host waits for that, too
+  int told_peer = -1;          // the lost peer that was told of last
+  // waiting
+  unsigned wait_noted = 0, wait_seen = 0;
+  std::uint64_t host_activity_seen = 0;
+  int close_looks = 0;        // kCloseLooks, or none
+  std::int64_t reach_ns = 0;  // when peers that are waited for are looked for next
+};
+[[gnu::visibility("hidden")]] extern Boot* g_boot;
+
+}  // namespace ch_lite

@@ -1,0 +1,23 @@
+// The table of knobs for people: help, README, man page, and what a misspelt name was meant to be.
+// Used by lite_info.cpp, profile.cpp and process.cpp. Ordinary context.
+#pragma once
+#include <cstddef>
+#include <cstdio>
+
+#include "mplite/config/knobs.h"
+
+namespace mplite {
+
+// The knob of that name, or else (distance > 0, of Levenshtein) the one whose name is nearest.
+std::size_t nearest_knob(const char* name, int& distance);
+
+// LITE_* names in `environment` (as environ) that are no knob, most likely typing errors: one line
+// for each, with the nearest knob. Returns how many there were; `text` holds as many lines as fit.
+int unknown_knobs(const char* const* environment, char* text, std::size_t size);
+
+// The help, README and man forms of the table.
+void print_knobs(std::FILE* out, const Knobs& current);
+void print_knobs_markdown(std::FILE* out);
+void print_knobs_man(std::FILE* out);
+
+}  // namespace mplite

@@ -1,0 +1,173 @@
+// Which interface a process listens on, and the listener there.
+#include "mplite/runtime/interface_choice.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstring>
+
+#include "mplite/base/address.h"
+#include "mplite/base/bounded_text.h"
+#include "mplite/base/libc_compat.h"
+#include "mplite/net/net.h"
+
+namespace mplite {
+namespace {
+
+// The host's own end of a container's or virtual machine's network: no other host is behind it.
+// Names starting with "veth" are not here, because inside a network namespace that is often the one
+// interface.
+bool is_bridge_name(const char* name) {
+  static const char* const kPrefixes[] = {"docker",  "virbr",   "lxcbr",  "lxdbr",
+                                          "cni",     "flannel", "podman", "cali",
+                                          "cilium_", "vboxnet", "vmnet"};
+  for (const char* prefix : kPrefixes)
+    if (std::strncmp(name, prefix, std::strlen(prefix)) == 0) return true;
+  // br-<hex>: a network made by docker; br-lan and the like are ordinary.
+  return std::strncmp(name, "br-", 3) == 0 && std::strspn(name + 3, "0123456789abcdef") == 12;
+}
+
+// Lower is better; among equals the first in the list is taken.
+enum Preference { kV4, kV4PointToPoint, kV6, kV6PointToPoint, kLinkLocal, kLoopback };
+
+Preference preference(const Candidate& c) {
+  if ((c.flags & IFF_LOOPBACK) != 0 || is_loopback(c.address)) return kLoopback;
+  if (is_link_local(c.address)) return kLinkLocal;
+  const bool point_to_point =
+      (c.flags & IFF_POINTOPOINT) != 0;  // a VPN more often than a network of this job
+  if (c.address.ss_family == AF_INET) return point_to_point ? kV4PointToPoint : kV4;
+  return point_to_point ? kV6PointToPoint : kV6;
+}
+
+// Why the candidate cannot be chosen, or null. `rule` is the first wanted rule that it fits.
+const char* why_not(const Candidate& c, const IfaceList& wanted, Family family, int& rule) {
+  rule = 0;
+  if ((c.flags & IFF_UP) == 0) return "down";
+  if (family == Family::kIpv4 && c.address.ss_family != AF_INET) return "not the wanted family";
+  if (family == Family::kIpv6 && c.address.ss_family != AF_INET6) return "not the wanted family";
+  for (int i = 0; i < wanted.count; ++i)
+    if (wanted.rule[i].exclude && rule_matches(wanted.rule[i], c.name, c.address))
+      return "excluded by LITE_IFACE";
+  if (wanted.wants()) {
+    for (; rule < wanted.count && !wanted.rule[rule].exclude; ++rule)
+      if (rule_matches(wanted.rule[rule], c.name, c.address)) return nullptr;
+    return "not named by LITE_IFACE";
+  }
+  if ((c.flags & IFF_RUNNING) == 0) return "no carrier";
+  if (is_bridge_name(c.name)) return "a bridge of containers or virtual machines";
+  return nullptr;
+}
+
+}  // namespace
+
+bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
+                      InterfaceChoice& choice, char* seen, std::size_t size) {
+  int best = -1, best_rule = 0;
+  for (int i = 0; i < count; ++i) {
+    int rule = 0;
+    if (why_not(list[i], wanted, family, rule) != nullptr) continue;
+    if (best >= 0 &&
+        (rule > best_rule || (rule == best_rule && preference(list[i]) >= preference(list[best]))))
+      continue;
+    best = i;
+    best_rule = rule;
+  }
+  BoundedText out(seen, size);
+  if (best < 0) {
+    out.add("no network interface can be used");
+    if (wanted.count > 0) {
+      out.add(" with LITE_IFACE=");
+      for (int i = 0; i < wanted.count; ++i) {
+        char rule[80];
+        out.add("%s%s", i > 0 ? "," : "", format_rule(wanted.rule[i], rule, sizeof rule));
+      }
+    }
+    if (family != Family::kAny)
+      out.add(" %s LITE_FAMILY=%s", wanted.count > 0 ? "and" : "with",
+              family == Family::kIpv4 ? "ipv4" : "ipv6");
+    out.add("; seen: %s", count == 0 ? "none" : "");
+  }
+  for (int i = 0; i < count; ++i) {
+    char text[96];
+    int rule = 0;
+    const char* why = why_not(list[i], wanted, family, rule);
+    if (i == best)
+      why = "chosen";
+    else if (why == nullptr && preference(list[i]) == kLoopback)
+      why = "loopback, taken only when nothing else is there";
+    else if (why == nullptr)
+      why = "possible, but not preferred";
+    out.add("%s%s %s (%s)", i > 0 ? ", " : "", list[i].name,
+            format_address(list[i].address, text, sizeof text), why);
+  }
+  if (best < 0) return false;
+  InterfaceChoice made;
+  std::memcpy(made.name, list[best].name, sizeof made.name);
+  made.address = list[best].address;
+  set_port(made.address, 0);
+  choice = made;
+  return true;
+}
+
+int list_interfaces(Candidate* list, int room) {
+  ifaddrs* all = nullptr;
+  if (getifaddrs(&all) != 0) return -errno;
+  int count = 0;
+  for (const ifaddrs* at = all; at != nullptr && count < room; at = at->ifa_next) {
+    if (at->ifa_addr == nullptr) continue;
+    const int family = at->ifa_addr->sa_family;
+    if (family != AF_INET && family != AF_INET6) continue;
+    Candidate& c = list[count++];
+    c = Candidate{};
+    std::snprintf(c.name, sizeof c.name, "%s", at->ifa_name);
+    c.flags = at->ifa_flags;
+    std::memcpy(&c.address, at->ifa_addr,
+                family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6));
+  }
+  freeifaddrs(all);
+  return count;
+}
+
+int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
+                  std::size_t size) {
+  StreamOptions options = {};
+  options.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
+  const int span = knobs.port_lo == 0 ? 1 : knobs.port_hi - knobs.port_lo + 1;
+  const int start = static_cast<int>(static_cast<unsigned>(getpid()) % static_cast<unsigned>(span));
+  int rc = 0;
+  for (int i = 0; i < span; ++i) {
+    const int fd = net.open_stream(choice.address.ss_family);
+    if (fd < 0) {
+      rc = fd;
+      break;
+    }
+    net.set_options(fd, options);  // accepted sockets inherit the buffer sizes, which must be known
+                                   // before the handshake of TCP
+    sockaddr_storage address = choice.address;
+    set_port(address, knobs.port_lo == 0
+                          ? std::uint16_t{0}
+                          : static_cast<std::uint16_t>(knobs.port_lo + (start + i) % span));
+    rc = net.bind_and_listen(fd, address);
+    if (rc >= 0) rc = net.local_address(fd, address);
+    if (rc >= 0) {
+      choice.address = address;
+      return fd;
+    }
+    net.close(fd);
+    if (rc != -EADDRINUSE && rc != -EACCES)
+      break;  // EACCES: a port below 1024, the next one may do
+  }
+  char text[96];
+  BoundedText out(error, size);
+  out.add("cannot listen on %s (%s): %s", choice.name,
+          format_address(choice.address, text, sizeof text), error_text(-rc));
+  if (knobs.port_lo != 0)
+    out.add("; no port of LITE_PORT_RANGE=%u:%u can be had", knobs.port_lo, knobs.port_hi);
+  return rc;
+}
+
+}  // namespace mplite
