@@ -321,15 +321,7 @@ void Sim::boot(Rank& r) {
   o.listener = world->make_listener(r.id);
   std::memset(o.secret, 7, sizeof o.secret);
   o.connect_timeout_ns = 2'000'000'000;
-  static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
-  o.frame_bytes = frames[random.below(4)];
-  o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
-  o.frame_tries = static_cast<int>(random.below(3));
-  if (random.chance(512)) {
-    o.split_min = 100;
-    o.split_end = random.between(100, 20'000);
-  }
-  if (random.chance(512)) o.detach_after = static_cast<int>(random.between(1, 4));
+  sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   r.engine = std::make_unique<Engine>(world->net(r.id), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
@@ -1015,34 +1007,20 @@ void Sim::drain() {
                  r.id, a.is_put ? "put" : "get", a.buffer.size(), a.target);
     }
   }
-  // As long as bytes move it may take its time: some pipes are narrow.
-  int still = 0, quiet_turns = 0;
-  const int limit = 60'000;
-  std::uint64_t moved = 0;
-  for (int turns = 0; still < limit; ++turns, ++still) {
-    std::uint64_t now_moved = 0;
-    for (Rank& r : ranks)
-      if (r.alive) now_moved += r.engine->counters().bytes_in;
-    if (now_moved != moved) still = 0;
-    moved = now_moved;
+  int quiet_turns = 0;
+  const bool settled = sim::settle(*world, ranks, 60'000, [&](int turn) {
     for (Rank& r : ranks) {
       if (!r.alive) continue;
       look(r);
-      if (turns % (only_probes ? 1 : 8) == 0) catch_up(r);
+      if (turn % (only_probes ? 1 : 8) == 0) catch_up(r);
     }
-    if (turns % 4 == 0) {
-      if (quiet(nullptr)) {
-        if (++quiet_turns > 5) break;
-      } else {
-        quiet_turns = 0;
-      }
-    }
-    if (turns % 16 == 15) world->skip(still < 2'000 ? 1'000'000 : 100'000'000);
-    if (g_profile == Profile::kCorrupt && turns == 2'000)
-      for (int a = 0; a < static_cast<int>(ranks.size()); ++a)
-        for (int b = 0; b < a; ++b) world->cut(a, b);
-  }
-  if (still == limit) {
+    if (g_profile == Profile::kCorrupt && turn == 2'000)
+      sim::cut_all(*world, static_cast<int>(ranks.size()));
+    if (turn % 4 != 0) return false;
+    quiet_turns = quiet(nullptr) ? quiet_turns + 1 : 0;
+    return quiet_turns > 5;
+  });
+  if (!settled) {
     quiet(&why);
     if (g_verbose) world->dump();
     fail("does not drain: %s", why.c_str());

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "alloc_trap.h"
+#include "fake_net.h"
 #include "mplite/engine/engine.h"
 #include "mplite/net/handshake.h"
 #include "quiet_stderr.h"
@@ -47,6 +48,31 @@ void switch_signals(Rank& r, Progress progress) {
   if (!r.armed) return;
   mplite::ProgressScope scope(*r.engine, mplite::ProgressMode::all_sockets());
   progress();
+}
+
+// Turns until `turn(number)` says that it is enough, or, false, until no rank has received anything
+// for `limit` of them: as long as bytes move it may take its time, as some pipes are narrow. Time
+// passes, faster when nothing moves.
+template <typename Ranks, typename Turn>
+bool settle(FakeWorld& world, const Ranks& ranks, int limit, Turn turn) {
+  std::uint64_t moved = 0;
+  for (int number = 0, still = 0; still < limit; ++number, ++still) {
+    std::uint64_t now_moved = 0;
+    for (const auto& r : ranks)
+      if (r.alive) now_moved += r.engine->counters().bytes_in;
+    if (now_moved != moved) still = 0;
+    moved = now_moved;
+    if (turn(number)) return true;
+    if (number % 16 == 15) world.skip(still < 2'000 ? 1'000'000 : 100'000'000);
+  }
+  return false;
+}
+
+// A stream that was changed under way can wait for ever for bytes that were never sent; what must
+// work then is losing the peer.
+inline void cut_all(FakeWorld& world, int ranks) {
+  for (int a = 0; a < ranks; ++a)
+    for (int b = 0; b < a; ++b) world.cut(a, b);
 }
 
 // What every byte of a message is: from who and what it is, and where the byte stands.

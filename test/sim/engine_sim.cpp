@@ -948,30 +948,16 @@ void Sim::drain() {
     if (g_verbose) world->dump();
     fail("signals alone do not finish it: %s", why.c_str());
   }
-  // As long as bytes move it may take its time: some pipes are narrow.
-  int still = 0, quiet_turns = 0;
-  const int limit = 100'000;  // a waiting engine looks for silent peers every 16 x 4096 polls
-  std::uint64_t moved = 0;
-  for (int turns = 0; still < limit; ++turns, ++still) {
-    std::uint64_t now_moved = 0;
-    for (Rank& r : ranks)
-      if (r.alive) now_moved += r.engine->counters().bytes_in;
-    if (now_moved != moved) still = 0;
-    moved = now_moved;
+  int quiet_turns = 0;
+  // A waiting engine looks for silent peers every 16 x 4096 polls.
+  const bool settled = sim::settle(*world, ranks, 100'000, [&](int turn) {
     for (Rank& r : ranks) step_ordinary(r);
-    if (quiet(nullptr)) {
-      if (++quiet_turns > 20) break;
-    } else {
-      quiet_turns = 0;
-    }
-    if (turns % 16 == 15) world->skip(still < 2'000 ? 1'000'000 : 100'000'000);
-    // A stream that was changed under way can wait for ever for bytes that were never sent; what
-    // must work then is losing the peer.
-    if (g_profile == Profile::kCorrupt && turns == 3'000)
-      for (int a = 0; a < static_cast<int>(ranks.size()); ++a)
-        for (int b = 0; b < a; ++b) world->cut(a, b);
-  }
-  if (still == limit) {
+    if (g_profile == Profile::kCorrupt && turn == 3'000)
+      sim::cut_all(*world, static_cast<int>(ranks.size()));
+    quiet_turns = quiet(nullptr) ? quiet_turns + 1 : 0;
+    return quiet_turns > 20;
+  });
+  if (!settled) {
     quiet(&why);
     if (g_verbose) world->dump();
     fail("does not drain: %s", why.c_str());

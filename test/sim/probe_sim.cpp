@@ -360,15 +360,7 @@ void Sim::boot(Rank& r) {
   o.listener = world->make_listener(r.id);
   std::memset(o.secret, 7, sizeof o.secret);
   o.connect_timeout_ns = INT64_MAX / 4;
-  static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
-  o.frame_bytes = frames[random.below(4)];
-  o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
-  o.frame_tries = static_cast<int>(random.below(3));
-  if (random.chance(512)) {
-    o.split_min = 100;
-    o.split_end = random.between(100, 20'000);
-  }
-  if (random.chance(512)) o.detach_after = static_cast<int>(random.between(1, 4));
+  sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   r.engine = std::make_unique<Engine>(world->net(r.id), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);

@@ -15,25 +15,13 @@
 #include <vector>
 
 #include "../sim/random.h"
+#include "content.h"
 #include "message_ranks.h"
 #include "run_tests.h"
 
 using namespace mplite;
 
 namespace {
-
-using Bytes = std::vector<std::uint8_t>;
-
-// Each message has its own content, so that a mixed-up one is seen.
-Bytes content(std::size_t size, std::uint64_t which) {
-  Bytes bytes(size);
-  sim::Random random(which + 1);
-  for (std::size_t i = 0; i < size; i += 8) {
-    const std::uint64_t word = random.next();
-    std::memcpy(&bytes[i], &word, std::min<std::size_t>(8, size - i));
-  }
-  return bytes;
-}
 
 double own_seconds() {
   timespec t;

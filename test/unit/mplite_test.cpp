@@ -18,25 +18,15 @@
 #include <vector>
 
 #include "../sim/random.h"
+#include "content.h"
 #include "run_tests.h"
 
 namespace {
 
-using Bytes = std::vector<std::uint8_t>;
 using Body = std::function<void()>;
 
 constexpr const char* kControllers[] = {"sigio", "thread", "sync"};
 constexpr const char* kFamilies[] = {"ipv4", "ipv6"};
-
-Bytes content(std::size_t size, std::uint64_t which) {
-  Bytes bytes(size);
-  sim::Random random(which + 1);
-  for (std::size_t i = 0; i < size; i += 8) {
-    const std::uint64_t word = random.next();
-    std::memcpy(&bytes[i], &word, std::min<std::size_t>(8, size - i));
-  }
-  return bytes;
-}
 
 double seconds() {
   timespec now;
