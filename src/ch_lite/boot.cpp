@@ -21,6 +21,7 @@
 #include "mplite/net/loss.h"
 #include "mplite/runtime/last_words.h"
 #include "mplite/tuning/eager_cutoff.h"
+#include "mplite/tuning/repoll.h"
 
 namespace ch_lite {
 
@@ -30,8 +31,6 @@ Boot* g_boot = nullptr;
 
 namespace {
 
-constexpr int kCloseLooks =
-    3;  // the way from one poll to the next is half of what a read that finds nothing costs
 constexpr std::int64_t kReachNs = 500'000'000;  // a peer that is waited for so long is connected to
 
 int start_fault(StartFault fault, const char* error) {
@@ -136,7 +135,7 @@ void idle(void*, Rest allowed) {
   // itself.
   if (moved || (new_wait && own_core)) b.waiting.news();
   if (b.policy.own_core && !b.shared_memory && !b.thread_multiple)
-    b.engine->set_close_looks(b.close_looks);
+    b.engine->set_repolls(Repoll::kTimes);
   if (own_core && !b.waiting.clock_is_due()) return;
   const std::int64_t now = b.net.now_ns();
   if (new_wait) b.waiting.news_at(now);
@@ -331,7 +330,6 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   const Tuning& tuning = b->knobs.tuning;
   b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
   b->waiting.start(b->knobs);
-  b->close_looks = tuning.has(Heuristic::kRepoll) ? kCloseLooks : 0;
   return LITE_OK;
 }
 

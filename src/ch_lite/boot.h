@@ -18,7 +18,6 @@ struct Boot : mplite::JobRuntime {
   // waiting
   unsigned wait_noted = 0, wait_seen = 0;
   std::uint64_t host_activity_seen = 0;
-  int close_looks = 0;        // kCloseLooks, or none
   std::int64_t reach_ns = 0;  // when peers that are waited for are looked for next
 };
 [[gnu::visibility("hidden")]] extern Boot* g_boot;

@@ -62,7 +62,6 @@ struct Run {
         hostile(ranks.world, kHostile, 3, secret) {}
   void change(EngineOptions& o) {
     if (o.rank != kVictim) return;
-    o.frame_tries = setup & 1;
     o.detach_after = (setup & 2) != 0 ? 2 : 0;
     o.handler_budget_bytes = (setup & 4) != 0 ? 1'000 : 8u << 20;
   }
@@ -147,7 +146,7 @@ void Run::take_packets(bool in_handler) {
     int from = -1, length = 0, more = 0;
     const void* at = packet;
     if (!in_handler && input.flip()) {
-      engine().set_close_looks(input.byte() % 4);
+      engine().set_repolls(input.byte() % 4);
       length = MPID_NextControl(&at, packet, &from, &more);
       if (length == 0) return;
     } else {

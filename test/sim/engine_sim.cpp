@@ -248,7 +248,6 @@ void Sim::boot(Rank& r) {
   if (o.frame_bytes < 100 && length_max > 3'000) o.frame_bytes = 100;
   o.send_copy_max = random.chance(512) ? 20'000 : 64u << 20;
   o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
-  o.frame_tries = static_cast<int>(random.below(3));
   if (random.chance(512)) {
     o.split_min = 100;
     o.split_end = random.between(100, 20'000);
@@ -339,7 +338,7 @@ void Sim::progress(Rank& r) {
     int from = -1, length = 0, more = 1;
     const void* at = packet;
     if (!r.in_handler && random.chance(500)) {
-      r.engine->set_close_looks(static_cast<int>(random.below(4)));
+      r.engine->set_repolls(static_cast<int>(random.below(4)));
       length = lib(r, [&] { return MPID_NextControl(&at, packet, &from, &more); });
       if (length == 0) break;
     } else {

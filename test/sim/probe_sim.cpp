@@ -468,7 +468,7 @@ void Sim::idle(Rank& r, ch_lite::Rest allowed) {
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
   if (news != r.news_seen) r.quiet_polls = 0;
   r.news_seen = news;
-  r.engine->set_close_looks(3);
+  r.engine->set_repolls(3);
   if (r.quiet_polls++ < r.patience) return;
   MPID_ChannelWait(1);
 }

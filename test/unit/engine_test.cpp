@@ -1746,47 +1746,6 @@ START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
 }
 END_TEST
 
-// Reads of one poll that finds nothing more, in the middle of a frame or before one.
-START_TEST(poll_tries_again_in_the_middle_of_a_frame_only) {
-  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_tries = 5; });
-  r.connect(0, 1);
-  Taker taker(r.engine(1), FrameKind::kTransfer, 100'000);
-  const auto data = bytes_of(100'000, 2);
-  std::uint64_t allowed = 30'000;
-  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
-    if (host != 0) return could;
-    const std::uint64_t n = std::min(could, allowed);
-    allowed -= n;
-    return n;
-  };
-  const auto reads_of_a_poll = [&] {
-    Hold hold(r.engine(1).gate());
-    const std::uint64_t before = r.engine(1).counters().reads;
-    r.engine(1).prefer(0);
-    r.engine(1).poll();
-    return r.engine(1).counters().reads - before;
-  };
-  r.turn(2);
-  ck_assert_uint_eq(reads_of_a_poll(), 1);
-  SendOp* op = nullptr;
-  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
-  r.world.skip(1'000'000);
-  ck_assert_uint_ge(reads_of_a_poll(), 2);  // the first part
-  ck_assert_uint_eq(reads_of_a_poll(), 1 + 5);
-  const std::uint64_t before = r.engine(1).counters().reads;
-  {
-    InHandler handler(r.engine(1));
-    r.engine(1).poll_all();
-  }
-  ck_assert_uint_le(r.engine(1).counters().reads - before, 1);
-  allowed = UINT64_MAX;
-  ck_assert(r.until([&] { return taker.ended == 1 && op->done; }));
-  ck_assert(taker.buffer == data);
-  ck_assert_uint_eq(reads_of_a_poll(), 1);
-  r.engine(0).release(op);
-}
-END_TEST
-
 // The kernel takes one piece faster than three (0.1 us); a long packet is not worth the copy.
 START_TEST(small_control_packet_is_written_in_one_piece) {
   SimRanks r;
@@ -2251,7 +2210,7 @@ START_TEST(poll_of_who_waits_reads_the_detached_connection_several_times) {
     Hold hold(e.gate());
     e.set_outstanding(true);
     const std::uint64_t before = e.counters().reads;
-    if (waits) e.set_close_looks(kMore);
+    if (waits) e.set_repolls(kMore);
     e.poll();
     return e.counters().reads - before;
   };
@@ -2309,7 +2268,7 @@ START_TEST(first_look_for_a_small_answer_is_delayed) {
     int from = -1;
     bool alone = false;
     Hold hold(e.gate());
-    if (waits) e.set_close_looks(1);
+    if (waits) e.set_repolls(1);
     return e.next_control(&packet, from, alone);
   };
   const auto take_question = [&] {  // rank 0 does nothing meanwhile
@@ -2505,7 +2464,7 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
     // Several looks in one poll; the read and the look at all are still every 16th.
     const Counters close = e.counters();
     for (int i = 0; i < 80; ++i) {
-      e.set_close_looks(3);
+      e.set_repolls(3);
       ck_assert_uint_eq(next(), 0);
     }
     if (!by_poll) {  // by poll() there is one
@@ -2513,7 +2472,7 @@ START_TEST(middling_messages_are_looked_for_before_they_are_read) {
       ck_assert_uint_eq(e.counters().reads - close.reads, 20);
       ck_assert_uint_eq(e.counters().waits - close.waits, 20);
     }
-    e.set_close_looks(0);
+    e.set_repolls(0);
     for (int i = 0; i < 50; ++i) {
       ck_assert_int_le(hear_middle(), 3);
       for (int j = i % 5; j > 0; --j) ck_assert_uint_eq(next(), 0);

@@ -78,7 +78,7 @@ class Engine {
   // looks up to `more` times again before it says that there is nothing. Of connections whose last
   // message was a small one, or one that is looked for without a read (nothing_came). Ordinary
   // context, gate held or not: who polls there is one thread at a time.
-  void set_close_looks(int more) { poller_.set_repolls(more); }
+  void set_repolls(int times) { poller_.set_repolls(times); }
   // Ordinary context: tops up the pools that the handler lives on, prints what it could only note.
   // False: out of memory.
   MPLITE_ORDINARY bool refill();

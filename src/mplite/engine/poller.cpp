@@ -17,6 +17,7 @@ constexpr unsigned kSilenceStride = 4096;              // polls between looks at
 Poller::Poller(EngineCore& core, const Parts& parts) : core_(core), parts_(parts) {
   const Tuning& tuning = core.options.tuning;
   if (!tuning.has(Heuristic::kFusedPoll)) unfused_ = 1;
+  repoll_.set_on(core.options.tuning.has(Heuristic::kRepoll));
   peek_.start(tuning.has(Heuristic::kPeek));
 }
 
@@ -89,7 +90,7 @@ int Poller::poll_preferred() {
   const bool detached = c == parts_.readiness.detached();
   const bool peeks = detached && c->rx.buffer == nullptr && !c->rx.in_frame && peeks_first(*c);
   if (peeks && peek_finds_nothing(*c)) return 0;
-  const int repolls = detached && !core_.mode.background ? repolls_ : 0;
+  const int repolls = repoll_.take(detached && !core_.mode.background);
   int left = repolls;
   const bool moved = parts_.rx.pump(*c, left);
   polls_ += static_cast<unsigned>(repolls - left);
@@ -116,7 +117,7 @@ int Poller::poll() {
       moved = poll_preferred();
       if (!parts_.signals.enabled() && parts_.readiness.should_detach()) parts_.readiness.detach();
     }
-    repolls_ = 0;
+    repoll_.take(false);  // of this poll only
   }
   if (parts_.readiness.preferred() == nullptr || all || is_anything_underway() ||
       polls_ / kAllStride != strides)
@@ -154,8 +155,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
   RxStream& rx = parts_.rx;
   Connection& c = *parts_.readiness.detached();
   const unsigned strides = polls_ / kAllStride;
-  int repolls = c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1 ? repolls_ : 0;
-  repolls_ = 0;
+  int repolls = repoll_.take(c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1);
   if (!rx.have_buffer(c)) return 0;
   const iovec part = {c.rx.buffer->bytes, ReadAhead::kBytes};
   std::int64_t n = -EAGAIN;

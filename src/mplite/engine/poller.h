@@ -15,6 +15,7 @@
 #include "mplite/engine/socket_signals.h"
 #include "mplite/engine/tx_queue.h"
 #include "mplite/tuning/peek.h"
+#include "mplite/tuning/repoll.h"
 
 namespace mplite {
 
@@ -44,7 +45,7 @@ class Poller {
   void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE { outstanding_ = outstanding; }
   bool outstanding() const MPLITE_SIGNAL_SAFE { return outstanding_; }
   // The next poll looks again up to so many times. Gate held or not.
-  void set_repolls(int repolls) { repolls_ = repolls; }
+  void set_repolls(int times) { repoll_.allow(times); }
 
   // Whether a poll would read the connection that is detached from epoll, with nothing of it here
   // yet, and at most look at all besides.
@@ -81,7 +82,7 @@ class Poller {
   unsigned polls_ = 0;         // and repolls
   unsigned looks_at_all_ = 0;  // not polls_, which moves otherwise, too: of two counts by one
                                // counter a stride may see only the odd ones
-  int repolls_ = 0;
+  Repoll repoll_;
   unsigned unfused_ = 0;  // 1: read_one is not used
   bool crowded_ = false;  // more than one connection had something at the last look at all
   bool outstanding_ = false;

@@ -34,7 +34,7 @@ void Readiness::set_low_water(Connection& c, int bytes) {
 void Readiness::forget(Connection& c) {
   if (preferred_ == &c) {
     preferred_ = nullptr;
-    reads_ = 0;
+    detach_.begin_anew();
   }
   if (asked_of_epoll(c) != 0) core_.net.unwatch(c.fd);
   if (detached_ == &c) detached_ = nullptr;
@@ -52,7 +52,7 @@ void Readiness::reattach() {
   Connection& c = *detached_;
   const unsigned before = asked_of_epoll(c);
   detached_ = nullptr;
-  reads_ = 0;
+  detach_.begin_anew();
   if (c.state != ConnectionState::kUp) return;
   if (c.rx.low_water != 1) set_low_water(c, 1);
   ask_epoll(c, before);

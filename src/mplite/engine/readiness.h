@@ -4,13 +4,17 @@
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/upcalls.h"
+#include "mplite/tuning/epoll_detach.h"
 
 namespace mplite {
 
 // Gate held throughout.
 class Readiness {
  public:
-  Readiness(EngineCore& core, Upcalls& up) : core_(core), up_(up) {}
+  Readiness(EngineCore& core, Upcalls& up)
+      : core_(core),
+        up_(up),
+        detach_(core.options.tuning.has(Heuristic::kEpollDetach) ? core.options.detach_after : 0) {}
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
@@ -25,13 +29,13 @@ class Readiness {
   void prefer(Connection& c) MPLITE_SIGNAL_SAFE {
     if (preferred_ == &c) return;
     preferred_ = &c;
-    reads_ = 0;
+    detach_.begin_anew();
     if (detached_ != nullptr) reattach();
   }
   // A read of the connection has brought something.
   void has_read(Connection& c) MPLITE_SIGNAL_SAFE {
     prefer(c);
-    if (reads_ < core_.options.detach_after) ++reads_;
+    detach_.has_read();
   }
 
   // The preferred connection, or null: epoll is not asked about what comes there, so only who reads
@@ -40,8 +44,7 @@ class Readiness {
   // So many reads in a row were of the preferred one that epoll need not be asked; or it is
   // detached, and its low-water mark should be another one.
   bool should_detach() const MPLITE_SIGNAL_SAFE {
-    return preferred_ != nullptr && core_.options.detach_after > 0 &&
-           reads_ == core_.options.detach_after &&
+    return preferred_ != nullptr && detach_.is_due() &&
            (detached_ == nullptr || detached_->rx.low_water != detached_->tuning.rcvlowat.mark());
   }
   void detach() MPLITE_SIGNAL_SAFE;
@@ -58,7 +61,7 @@ class Readiness {
   Upcalls& up_;
   Connection* preferred_ = nullptr;
   Connection* detached_ = nullptr;
-  int reads_ = 0;  // of the preferred one that brought something; up to detach_after
+  EpollDetach detach_;  // by reads of the preferred one
 };
 
 }  // namespace mplite
