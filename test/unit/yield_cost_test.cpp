@@ -55,6 +55,22 @@ START_TEST(yields_come_back_when_they_are_cheap_again) {
 }
 END_TEST
 
+// How long `count` waits take that end after the core has been given away once, in ns.
+std::int64_t time_of(YieldCost& cost, int count, std::int64_t yield_ns, std::int64_t sleep_ns) {
+  const std::int64_t asleep = sleeps(cost, count, yield_ns);
+  return asleep * sleep_ns + (count - asleep) * yield_ns;
+}
+
+// A program of 3000 messages beside others in a throttled cgroup: five minutes, or not.
+START_TEST(many_short_waits_do_not_add_up_to_minutes) {
+  constexpr std::int64_t kSecond = 1'000'000'000, kYield = kSecond / 10, kSleep = 1'000'000;
+  YieldCost on, off;
+  off.set_on(false);
+  ck_assert_int_ge(time_of(off, 3000, kYield, kSleep), 300 * kSecond);
+  ck_assert_int_le(time_of(on, 3000, kYield, kSleep), 15 * kSecond);
+}
+END_TEST
+
 START_TEST(off_it_never_sleeps) {
   YieldCost cost;
   cost.set_on(false);
