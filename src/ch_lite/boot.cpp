@@ -13,6 +13,7 @@
 
 #include "ch_lite/boot.h"
 #include "ch_lite/ch_lite.h"
+#include "ch_lite/ch_lite_jobs.h"
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
