@@ -75,7 +75,7 @@ class Engine {
   void random(void* bytes, std::size_t count) { core_.net.random(bytes, count); }
 
   // Whoever polls next waits for what comes: at a connection that is detached from epoll, that poll
-  // looks up to `more` times again before it says that there is nothing. Of connections whose last
+  // looks up to so many times again before it says that there is nothing. Of connections whose last
   // message was a small one, or one that is looked for without a read (nothing_came). Ordinary
   // context, gate held or not: who polls there is one thread at a time.
   void set_repolls(int times) { poller_.set_repolls(times); }
