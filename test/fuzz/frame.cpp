@@ -62,6 +62,7 @@ struct Run {
         hostile(ranks.world, kHostile, 3, secret) {}
   void change(EngineOptions& o) {
     if (o.rank != kVictim) return;
+    o.frame_tries = setup & 1;
     o.detach_after = (setup & 2) != 0 ? 2 : 0;
     o.handler_budget_bytes = (setup & 4) != 0 ? 1'000 : 8u << 20;
   }

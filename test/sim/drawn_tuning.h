@@ -24,6 +24,7 @@ inline void draw_options(Random& random, mplite::EngineOptions& options) {
   static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
   options.frame_bytes = frames[random.below(4)];
   options.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
+  options.frame_tries = static_cast<int>(random.below(3));
   if (random.chance(512)) {
     options.split_min = 100;
     options.split_end = random.between(100, 20'000);

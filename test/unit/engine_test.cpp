@@ -1746,6 +1746,47 @@ START_TEST(low_water_mark_never_exceeds_what_the_frame_still_owes) {
 }
 END_TEST
 
+// Reads of one poll that finds nothing more, in the middle of a frame or before one.
+START_TEST(poll_tries_again_in_the_middle_of_a_frame_only) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) { o.frame_tries = 5; });
+  r.connect(0, 1);
+  Taker taker(r.engine(1), FrameKind::kTransfer, 100'000);
+  const auto data = bytes_of(100'000, 2);
+  std::uint64_t allowed = 30'000;
+  r.world.write_limit = [&](int host, std::uint64_t could) -> std::uint64_t {
+    if (host != 0) return could;
+    const std::uint64_t n = std::min(could, allowed);
+    allowed -= n;
+    return n;
+  };
+  const auto reads_of_a_poll = [&] {
+    Hold hold(r.engine(1).gate());
+    const std::uint64_t before = r.engine(1).counters().reads;
+    r.engine(1).prefer(0);
+    r.engine(1).poll();
+    return r.engine(1).counters().reads - before;
+  };
+  r.turn(2);
+  ck_assert_uint_eq(reads_of_a_poll(), 1);
+  SendOp* op = nullptr;
+  r.engine(0).send(1, FrameKind::kTransfer, 1, data.data(), data.size(), op);
+  r.world.skip(1'000'000);
+  ck_assert_uint_ge(reads_of_a_poll(), 2);  // the first part
+  ck_assert_uint_eq(reads_of_a_poll(), 1 + 5);
+  const std::uint64_t before = r.engine(1).counters().reads;
+  {
+    InHandler handler(r.engine(1));
+    r.engine(1).poll_all();
+  }
+  ck_assert_uint_le(r.engine(1).counters().reads - before, 1);
+  allowed = UINT64_MAX;
+  ck_assert(r.until([&] { return taker.ended == 1 && op->done; }));
+  ck_assert(taker.buffer == data);
+  ck_assert_uint_eq(reads_of_a_poll(), 1);
+  r.engine(0).release(op);
+}
+END_TEST
+
 // The kernel takes one piece faster than three (0.1 us); a long packet is not worth the copy.
 START_TEST(small_control_packet_is_written_in_one_piece) {
   SimRanks r;

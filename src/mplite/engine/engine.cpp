@@ -32,6 +32,7 @@ Engine::Engine(Net& net, const EngineOptions& options)
   set_sink(FrameKind::kGoodbye, remote_.goodbye_sink());
   const Tuning& tuning = options.tuning;
   if (!tuning.has(Heuristic::kHalves)) core_.options.split_min = core_.options.split_end = 0;
+  if (!tuning.has(Heuristic::kFrameTries)) core_.options.frame_tries = 0;
 }
 
 Engine::~Engine() {

@@ -191,6 +191,7 @@ void RxStream::account(Connection& c, const Read& read, std::uint64_t got) {
 
 bool RxStream::pump(Connection& c, int& repolls) {
   bool any = false, drained = false;
+  int tries = core_.mode.background ? 0 : core_.options.frame_tries;
   DeferFree defer(core_);
   parse(c);
   while (c.state == ConnectionState::kUp && !c.rx.paused && !c.rx.in_ready_list) {
@@ -210,6 +211,7 @@ bool RxStream::pump(Connection& c, int& repolls) {
     ++core_.counters.reads;
     if (n == -EAGAIN) {
       ++core_.counters.reads_empty;
+      if (c.rx.in_frame && tries-- > 0) continue;
       if (c.tuning.rcvlowat.small() && repolls > 0) {
         --repolls;
         continue;
@@ -227,7 +229,7 @@ bool RxStream::pump(Connection& c, int& repolls) {
     account(c, read, got);
     if (c.rx.in_frame && c.rx.owed == 0) end_frame(c);
     parse(c);
-    if (got < read.offered) {
+    if (got < read.offered && !(c.rx.in_frame && tries-- > 0)) {
       drained = true;  // the socket was empty a moment ago
       break;
     }

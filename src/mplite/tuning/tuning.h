@@ -26,6 +26,7 @@ namespace mplite {
   X(kStreamPadding, "stream_padding",                                                              \
     "pad frames so that kernel memory and user memory have the same cache-line alignment")         \
   X(kFrameGrowth, "frame_growth", "longer frames while the kernel takes all at once")              \
+  X(kFrameTries, "frame_tries", "read again at once in the middle of a frame")                     \
   X(kReadAhead, "read_ahead", "behind a long message read ahead only the next header")             \
   X(kLowWater, "low_water", "SO_RCVLOWAT for bulk while the application computes")                 \
   X(kEagerAuto, "eager_auto", "eager cutoff from the measured round trip")                         \
