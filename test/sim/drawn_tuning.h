@@ -19,10 +19,8 @@ inline mplite::Tuning drawn_tuning(std::uint64_t seed, int rank) {
   }
 }
 
-// What an engine's options may be, drawn from the world's generator.
-inline void draw_options(Random& random, mplite::EngineOptions& options) {
-  static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
-  options.frame_bytes = frames[random.below(4)];
+// How an engine reads and writes, drawn from the world's generator.
+inline void draw_reads_and_writes(Random& random, mplite::EngineOptions& options) {
   options.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
   options.frame_tries = static_cast<int>(random.below(3));
   if (random.chance(512)) {
@@ -30,6 +28,13 @@ inline void draw_options(Random& random, mplite::EngineOptions& options) {
     options.split_end = random.between(100, 20'000);
   }
   if (random.chance(512)) options.detach_after = static_cast<int>(random.between(1, 4));
+}
+
+// The same, and how long its frames are.
+inline void draw_options(Random& random, mplite::EngineOptions& options) {
+  static const std::uint32_t frames[] = {100, 4'096, 65'536, 262'144};
+  options.frame_bytes = frames[random.below(4)];
+  draw_reads_and_writes(random, options);
 }
 
 }  // namespace sim

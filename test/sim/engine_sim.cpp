@@ -247,13 +247,7 @@ void Sim::boot(Rank& r) {
   o.frame_bytes = frames[random.below(5)];
   if (o.frame_bytes < 100 && length_max > 3'000) o.frame_bytes = 100;
   o.send_copy_max = random.chance(512) ? 20'000 : 64u << 20;
-  o.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;
-  o.frame_tries = static_cast<int>(random.below(3));
-  if (random.chance(512)) {
-    o.split_min = 100;
-    o.split_end = random.between(100, 20'000);
-  }
-  if (random.chance(512)) o.detach_after = static_cast<int>(random.between(1, 4));
+  sim::draw_reads_and_writes(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
