@@ -8,9 +8,6 @@
 #include "mplite/runtime/wait_loop.h"
 
 namespace mplite {
-
-ChannelState* g_channel = nullptr;
-
 namespace channel {
 namespace {
 
@@ -235,10 +232,5 @@ ChannelState::ChannelState(Engine& e)
 }
 
 ChannelState::~ChannelState() { channel::drop_stash(*this); }
-
-void channel_bind(ChannelState* state) { g_channel = state; }
-ChannelState* channel_bound() { return g_channel; }
-Gate& channel_gate() { return channel::engine().gate(); }
-Counters& channel_counters() { return channel::engine().counters(); }
 
 }  // namespace mplite

@@ -10,9 +10,6 @@
 
 namespace mplite {
 
-// What channel_bind was given.
-[[gnu::visibility("hidden")]] extern ChannelState* g_channel;
-
 namespace channel {
 
 inline Engine& engine() { return *g_channel->engine; }

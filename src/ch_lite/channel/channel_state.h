@@ -86,5 +86,6 @@ struct ChannelState {
 // it. Ordinary context.
 void channel_bind(ChannelState* state);
 ChannelState* channel_bound();
+[[gnu::visibility("hidden")]] extern ChannelState* g_channel;  // the same, for channel/ only
 
 }  // namespace mplite
