@@ -241,8 +241,7 @@ bool start_device(Boot& b, bool thread_multiple) {
   device.size = b.size;
   device.short_max = b.knobs.short_max;
   device.eager_auto = b.knobs.eager_max == kEagerAuto;
-  device.eager_max =
-      device.eager_auto ? kEagerCutoffMax : b.knobs.eager_max;  // auto: until something is measured
+  device.eager_max = device.eager_auto ? kEagerCutoff : b.knobs.eager_max;
   device.tuning = b.knobs.tuning;
   device.credits_bytes = b.knobs.credits;
   device.unexpected_max_bytes = b.knobs.unexpected_max;

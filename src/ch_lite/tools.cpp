@@ -30,10 +30,6 @@ const Level kLevels[] = {
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_in_use(); }},
     {"unexpected_bytes_ready", "Memory kept ready for such messages, in bytes.",
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_ready(); }},
-    {"eager_cutoff",
-     "What messages may be long at most to be sent without asking, in bytes; with "
-     "LITE_EAGER_MAX=auto, to the peer that was measured last.",
-     [](const Device& d) -> std::uint64_t { return d.last_eager_cutoff(); }},
     {"requests_pending",
      "Sends, receives, puts and gets under way, or complete and not yet taken by the host.",
      [](const Device& d) -> std::uint64_t { return d.requests_used(); }},

@@ -11,9 +11,20 @@
 #include <stdbool.h>
 #include "bench_common.h"
 
-enum pattern { PINGPONG, STREAM, BIDIRECTIONAL, RATE, MANY_TO_ONE, HALO, RING, PAIRS, PATTERNS };
-static const char *const pattern_names[] = {"pingpong",    "stream", "bidirectional", "rate",
-                                            "many_to_one", "halo",   "ring",          "pairs"};
+enum pattern {
+    PINGPONG,
+    STREAM,
+    BIDIRECTIONAL,
+    RATE,
+    MANY_TO_ONE,
+    HALO,
+    RING,
+    PAIRS,
+    LATE,
+    PATTERNS
+};
+static const char *const pattern_names[] = {
+    "pingpong", "stream", "bidirectional", "rate", "many_to_one", "halo", "ring", "pairs", "late"};
 
 enum {
     BATCHES = 11,
@@ -26,7 +37,8 @@ enum {
     SINK_MESSAGES = 200000,
     SINK_LEAST = 100,
     FACES = 4,
-    FACE_STRIDE = 16
+    FACE_STRIDE = 16,
+    LATE_US = 200
 };
 
 /* What a way of sending provides. All calls block; a failed one ends the program. */
@@ -44,6 +56,9 @@ struct transport {
     /* faces of a torus of all ranks with its four neighbours: north and south `bytes` in one piece,
      * west and east doubles FACE_STRIDE apart; NULL: not offered */
     void (*halo)(const char *out, char *in, size_t bytes);
+    /* starts a send to `other`, computes for LATE_US, and only then receives from it; NULL: not
+     * offered */
+    void (*late)(int other, const char *out, char *in, size_t bytes);
     void (*barrier)(void);
     void (*from_root)(void *value, size_t bytes);
     double (*max)(double);
@@ -139,6 +154,11 @@ static void work(const struct transport *t, enum pattern pattern, size_t bytes, 
                 t->send(right, out, bytes);
             }
         break;
+    case LATE:
+        for (int i = 0; i < count; i++)
+            t->late(partner, out, in, bytes);
+        t->barrier();
+        break;
     case PATTERNS: break;
     }
 }
@@ -154,14 +174,15 @@ static double messages_of(const struct transport *t, enum pattern pattern, size_
     case HALO: return (double) FACES * t->ranks;
     case RING:
     case PAIRS: return t->ranks;
+    case LATE: return 2;
     default: return window_of(pattern, bytes);
     }
 }
 static double divisor_of(const struct transport *t, enum pattern pattern, size_t bytes)
 {
-    return pattern == HALO            ? 1.0
-           : pattern == BIDIRECTIONAL ? window_of(pattern, bytes)
-                                      : messages_of(t, pattern, bytes);
+    return pattern == HALO || pattern == LATE ? 1.0
+           : pattern == BIDIRECTIONAL         ? window_of(pattern, bytes)
+                                              : messages_of(t, pattern, bytes);
 }
 
 /* All that is sent has the same content, so a receiver knows it. */
@@ -245,6 +266,8 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
         const double start = now_us();
         work(t, pattern, bytes, count, &unfair);
         times[batches] = (now_us() - start) / count / divisor_of(t, pattern, bytes);
+        if (pattern == LATE)
+            times[batches] -= LATE_US;
         unfairness[batches] = unfair;
         units += count;
         batches++;
@@ -318,6 +341,7 @@ static const char *obstacle(const struct transport *t, const struct plan *plan)
 {
     switch (plan->pattern) {
     case HALO: return t->halo ? NULL : "halo is for MPI";
+    case LATE: return !t->late ? "late is for MPI" : t->ranks == 2 ? NULL : "late wants two ranks";
     case PAIRS: return t->ranks % 2 == 0 ? NULL : "pairs wants an even number of ranks";
     case RING:
     case MANY_TO_ONE: return t->ranks >= 2 ? NULL : "two ranks at least are needed";

@@ -719,7 +719,6 @@ void FakeNet::spin(std::int64_t ns) {
 }
 
 // Between 5 and 250 us, always the same for a descriptor; sometimes not known yet.
-int FakeNet::round_trip_us(int fd) { return fd % 5 == 4 ? 0 : 5 + fd * 37 % 246; }
 
 bool FakeNet::is_silent(int fd, std::int64_t limit_ms) {
   Call call(*this);

@@ -225,7 +225,6 @@ class FakeNet final : public mplite::Net {
   void spin(std::int64_t ns) override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
   bool has_ended(int fd) override;
-  int round_trip_us(int fd) override;
   void random(void* bytes, std::size_t count) override;
 
  private:

@@ -365,56 +365,6 @@ START_TEST(cutoffs_choose_what_the_counters_show) {
 }
 END_TEST
 
-START_TEST(cutoff_follows_the_round_trip_to_each_peer) {
-  DeviceOptions o = usual();
-  o.eager_auto = true;
-  o.eager_max = 2 * mplite::kEagerCutoffMin;
-  o.unexpected_max_bytes = std::uint64_t{1} << 30;
-  o.credits_bytes = 16 << 20;
-  auto w = make_world(3, o);
-  const auto sends = [&](int to, std::size_t bytes) {
-    std::vector<std::uint8_t> data(bytes), into(bytes);
-    lite_request *send, *receive;
-    lite_status status;
-    w->as(to);
-    lite_irecv(into.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive);
-    w->as(0);
-    const std::uint64_t eager = counters(*w, 0).eager_msgs;
-    lite_isend(data.data(), bytes, to, &kEnvelope, 0, nullptr, &send);
-    w->settle();
-    return counters(*w, 0).eager_msgs > eager;
-  };
-  auto& rank = *w->ranks[0];
-  // small messages ask for nothing
-  ck_assert(!sends(1, kShort));
-  ck_assert(sends(1, kShort + 1));
-  ck_assert_int_eq(rank.round_trip_looks, 0);
-  // not known: as it was set, and asked for again
-  ck_assert(sends(1, o.eager_max));
-  ck_assert(!sends(1, o.eager_max + 1));
-  ck_assert_int_eq(rank.round_trip_looks, 2);
-  rank.round_trip_ns = {{1, 1}, {2, 1'000'000'000}};
-  ck_assert(!sends(1, mplite::kEagerCutoffMax + 1));
-  const std::uint64_t nearest =
-      device(*w, 0).last_eager_cutoff();  // by how fast this machine copies
-  ck_assert_uint_le(nearest, mplite::kEagerCutoffMax);
-  ck_assert(sends(1, nearest));
-  ck_assert(!sends(1, nearest + 1));
-  ck_assert(sends(2, mplite::kEagerCutoffMax));
-  ck_assert(!sends(2, mplite::kEagerCutoffMax + 1));
-  ck_assert_uint_eq(device(*w, 0).last_eager_cutoff(), mplite::kEagerCutoffMax);
-  ck_assert_int_eq(rank.round_trip_looks, 4);
-  // now and then again
-  rank.round_trip_ns[1] = 1'000'000'000;
-  for (int more = 0; rank.round_trip_looks == 4; ++more) {
-    sends(1, mplite::kEagerCutoffMin + 1);
-    ck_assert_int_lt(more, 1000);
-  }
-  ck_assert_uint_eq(device(*w, 0).last_eager_cutoff(), mplite::kEagerCutoffMax);
-  ck_assert(sends(1, mplite::kEagerCutoffMax));
-}
-END_TEST
-
 // Rank 0 sends, rank 1 has posted its receive or posts it afterwards. What went unasked, bytes.
 std::uint64_t unasked(World& w, std::size_t bytes, bool in_time) {
   std::vector<std::uint8_t> data(bytes), into(bytes);
@@ -475,7 +425,7 @@ END_TEST
 START_TEST(cutoff_of_a_peer_that_receives_in_time_is_higher_until_it_is_late) {
   DeviceOptions o = usual();
   o.eager_auto = true;
-  o.eager_max = 2 * mplite::kEagerCutoffMin;
+  o.eager_max = mplite::kEagerCutoff;
   o.credits_bytes = 4 << 20;
   auto w = make_world(2, o);
   for (int i = 0; i < ch_lite::kInTimeEnough; ++i)

@@ -417,10 +417,6 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
   me().introduce_arg = arg;
 }
 int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
-int64_t MPID_ChannelRoundTrip(int peer) {
-  ++me().round_trip_looks;
-  return me().round_trip_ns[peer];
-}
 void MPID_ChannelReach(int peer) { me().reached.push_back(peer); }
 void MPID_ChannelRandom(void* bytes, size_t count) {
   for (size_t i = 0; i < count; ++i)

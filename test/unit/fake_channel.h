@@ -71,9 +71,7 @@ struct Rank {
   bool memory = true;  // false: ordinary context has none either
   bool outstanding = false;
   int outstanding_edges = 0;
-  std::map<int, std::int64_t> round_trip_ns;  // to others: 0, not known
-  std::vector<int> reached;                   // by MPID_ChannelReach, in order
-  int round_trip_looks = 0;
+  std::vector<int> reached;  // by MPID_ChannelReach, in order
   int holds = 0;
   int waits = 0;
 };

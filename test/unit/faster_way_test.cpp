@@ -80,20 +80,6 @@ START_TEST(what_else_happens_meanwhile_does_not_count) {
 }
 END_TEST
 
-START_TEST(off_it_is_the_first_way_for_ever) {
-  FasterWay way;
-  way.set_on(false);
-  for (unsigned i = 0; i < 4 * FasterWay::kRest; ++i) {
-    ck_assert(!way.trying());
-    ck_assert(!way.second());
-    if (i % 2 == 0)
-      way.pass();
-    else
-      way.took(1);
-  }
-}
-END_TEST
-
 }  // namespace
 
 int main() { return run_tests("faster_way"); }

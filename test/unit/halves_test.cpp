@@ -1,4 +1,4 @@
-// halves.h: which messages leave in two halves, and what the bandit is told.
+// halves.h: which messages leave in two halves, and how the faster way is found.
 #include "mplite/tuning/halves.h"
 
 #include "run_tests.h"
@@ -9,9 +9,9 @@ namespace {
 
 constexpr std::uint64_t kMin = 1000, kEnd = 2000;
 
-Halves started(bool bandit = true) {
+Halves started() {
   Halves halves;
-  halves.start(kMin, kEnd, bandit);
+  halves.start(kMin, kEnd);
   return halves;
 }
 
@@ -67,17 +67,6 @@ START_TEST(what_is_not_answered_is_not_counted) {
     halves.left(i);
     halves.heard();  // but nobody says when
   }
-}
-END_TEST
-
-START_TEST(without_bandit_it_is_halves) {
-  Halves halves = started(false);
-  for (unsigned i = 0; i < 10'000; ++i) {
-    ck_assert(!halves.next());
-    ck_assert_uint_eq(halves.first(kMin), kMin / 2);
-    ck_assert(!halves.heard());
-  }
-  ck_assert_uint_eq(halves.whole_end(), 0);
 }
 END_TEST
 

@@ -585,29 +585,6 @@ START_REPEATED_TEST(end_of_the_peer_is_told_before_its_data_is_read, 2) {
 }
 END_TEST
 
-START_TEST(round_trip_is_known_once_data_was_acknowledged) {
-  Link link;
-  char byte = 'x';
-  for (int i = 0; i < 10; ++i) {
-    ck_assert_int_eq(link.write(link.a, &byte, 1), 1);
-    NetEvent event;
-    ck_assert_int_eq(link.net.watch(link.b, 1, kReadable), 0);
-    ck_assert_int_eq(link.net.wait(&event, 1, 1'000'000'000), 1);
-    ck_assert_int_eq(link.net.unwatch(link.b), 0);
-    ck_assert_int_eq(link.read(link.b, &byte, 1), 1);
-    ck_assert_int_eq(link.write(link.b, &byte, 1), 1);
-    ck_assert_int_eq(link.read(link.a, &byte, 1), 1);
-  }
-  const int round_trip = link.net.round_trip_us(link.a);
-  ck_assert_int_gt(round_trip, 0);
-  ck_assert_int_lt(round_trip, 1'000'000);
-  const int fresh = link.net.open_stream(AF_INET);
-  ck_assert_int_eq(link.net.round_trip_us(fresh), 0);
-  ck_assert_int_eq(link.net.round_trip_us(-1), 0);
-  link.net.close(fresh);
-}
-END_TEST
-
 START_TEST(random_fills_every_byte_and_no_more) {
   PosixNet net;
   std::uint8_t bytes[1003], sum[1000] = {};

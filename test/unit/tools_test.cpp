@@ -98,10 +98,10 @@ START_TEST(what_can_fall_is_a_level) {
     lite_counter_describe(i, &counter);
     levels += counter.is_level;
   }
-  ck_assert_int_eq(levels, 8);
+  ck_assert_int_eq(levels, 7);
   for (const char* name :
        {"posted_receives", "unexpected_messages", "unexpected_bytes_held", "unexpected_bytes_ready",
-        "eager_cutoff", "requests_pending", "active_messages_unsent", "unexpected_bytes_peak"}) {
+        "requests_pending", "active_messages_unsent", "unexpected_bytes_peak"}) {
     lite_counter counter;
     lite_counter_describe(counter_named(name), &counter);
     ck_assert_int_eq(counter.is_level, 1);

@@ -27,8 +27,8 @@ START_TEST(auto_is_all_and_off_is_none) {
 END_TEST
 
 START_TEST(list_changes_auto_or_off) {
-  ck_assert(parsed("-peek,-bandit") ==
-            Tuning().set(Heuristic::kPeek, false).set(Heuristic::kBandit, false));
+  ck_assert(parsed("-peek,-halves") ==
+            Tuning().set(Heuristic::kPeek, false).set(Heuristic::kHalves, false));
   ck_assert(parsed("auto,-peek") == Tuning().set(Heuristic::kPeek, false));
   ck_assert(parsed("off,+low_water") == Tuning::none().set(Heuristic::kLowWater, true));
   ck_assert(parsed("-peek,+peek") == Tuning());  // the last word counts

@@ -14,6 +14,7 @@ PATTERNS = {
     "overlap": (2, None, "64K,1M,4M", "1M", "overlap: both send and receive while both compute (test/bench/overlap tells more)"),
     "many_to_one": (8, "many_to_one", "8,64K", "8,64K", "many to one: seven ranks send to one, which receives from any source"),
     "halo": (4, "halo", "1K,64K", "1K,64K", "halo exchange: four ranks in a torus, two faces contiguous, two strided"),
+    "late": (2, "late", "64K,128K,256K", "64K", "late receives: messages both ways, received after 200 us of computation; us beyond those"),
     "ring": (4, "ring", "8", "8", "ring of four ranks: one message goes round"),
     "pairs": (4, "pairs", "8", "8", "pairs of four ranks: two ping-pongs at a time"),
     "ring8": (8, "ring", "8", "8", "ring of eight ranks"),
@@ -34,10 +35,10 @@ def patterns_of(options):
 
 def sizes_of(options, pattern):
     _, _, sizes, quick_sizes, _ = PATTERNS[pattern]
-    if options.sizes and pattern in ("pingpong", "stream", "bidirectional", "overlap"):
+    if options.sizes and pattern in ("pingpong", "stream", "bidirectional", "overlap", "late"):
         return [size_of(text) for text in options.sizes.split(",")]
     return [size_of(text) for text in (quick_sizes if options.quick else sizes).split(",")]
 
 
 def main_metric(pattern):
-    return {"overlap": "availability", "halo": "us", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")
+    return {"overlap": "availability", "halo": "us", "late": "us", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")

@@ -16,7 +16,7 @@ def metrics_of(sample):
     us = sample["us"]
     if not us or us <= 0:
         return {}
-    if pattern == "halo":
+    if pattern in ("halo", "late"):
         return {"us": us}
     if pattern in ("pingpong", "netpipe"):
         return {"us": us, "gbps": 8e-3 * count / us}

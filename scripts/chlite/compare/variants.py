@@ -40,7 +40,7 @@ def reason_not(variant, pattern):
     if variant["kind"] == "tcp":
         if (variant["wait"] == "sigio") != (pattern == "overlap"):
             return ""
-        if pattern == "halo":
+        if pattern in ("halo", "late"):
             return ""
     if pattern == "overlap" and variant.get("overlap_program") is None:
         return "the overlap program needs MPI 3"

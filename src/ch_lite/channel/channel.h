@@ -224,9 +224,6 @@ int MPID_ChannelSetOutstanding(int outstanding);
 void MPID_ChannelReach(int peer);
 /* 0, or the errno for which the peer was given up. */
 int MPID_ChannelPeerError(int peer);
-/* The round trip to a peer, ns; 0: not known, as there is no connection yet. A system call.
- * [ordinary] */
-int64_t MPID_ChannelRoundTrip(int peer);
 /* "rank 3 on host b (10.0.0.2 port 4711)". [ordinary] */
 const char* MPID_ChannelDescribe(int peer, char* text, size_t size);
 /* Fresh random bytes that nobody else can know. */

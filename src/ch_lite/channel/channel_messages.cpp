@@ -220,11 +220,6 @@ int MPID_ChannelSetOutstanding(int outstanding) {
   return now ? 1 : 0;
 }
 
-int64_t MPID_ChannelRoundTrip(int peer) {
-  Hold hold(engine().gate());
-  return engine().round_trip_ns(peer);
-}
-
 void MPID_ChannelReach(int peer) {
   Hold hold(engine().gate());
   engine().reach(peer);  // an error comes by the lost callback

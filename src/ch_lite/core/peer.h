@@ -98,8 +98,7 @@ struct Peer : AttentionNode {
   MessageQueue unverified;
   Message* unasked = nullptr;    // the first of them that the host was not asked about when it came
   const char* broken = nullptr;  // the protocol error, for people
-  std::uint32_t eager_max = 0;   // with eager_auto, bytes; 0: not measured yet
-  std::uint32_t eager_looks = 0;  // messages until it is measured again
+  std::uint8_t free[8] = {};     // up to a power of two
 
   // Nothing is open, and nothing of it is held here: the number may go to another process.
   bool is_clean() const {

@@ -155,7 +155,6 @@ class Device {
   mplite::Counters& counters() const MPLITE_SIGNAL_SAFE { return core_.counters(); }
   // For tests and reports.
   const Blocks& blocks() const { return core_.blocks; }
-  std::uint64_t last_eager_cutoff() const { return core_.cutoffs.last_eager(); }
   const Peer& peer(int rank) const { return core_.peers[rank]; }
   std::uint32_t posted_count() const { return core_.matcher.posted_count(); }
   std::uint32_t unexpected_count() const { return core_.matcher.unexpected_count(); }

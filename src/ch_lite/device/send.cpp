@@ -24,8 +24,8 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
                       request);  // the common case
   if (request == nullptr) return LITE_PENDING;
   const auto choose = [&] {
-    return choose_protocol(bytes, core_.cutoffs.before_send(p, peer, bytes),
-                           p.credits[kPointToPoint].left(), p.credits[kPointToPoint].spare());
+    return choose_protocol(bytes, core_.cutoffs.of(p, bytes), p.credits[kPointToPoint].left(),
+                           p.credits[kPointToPoint].spare());
   };
   Choice choice = choose();
   // Credit may be back: a program that starts many sends in a row looks at the sockets here only. A

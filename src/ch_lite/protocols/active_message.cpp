@@ -54,9 +54,8 @@ int ActiveMessages::isend(int peer, std::uint32_t handler, const void* header,
   if (peer == core_.self()) return send_self(message);
   Peer& p = core_.peers[peer];
   if (p.lost != 0) return core_.report(LITE_ERR_PEER_LOST, peer);
-  const Choice choice =
-      choose_am_protocol(header_bytes, data_bytes, core_.cutoffs.before_send(p, peer, data_bytes),
-                         p.credits[kActive].left());
+  const Choice choice = choose_am_protocol(
+      header_bytes, data_bytes, core_.cutoffs.of(p, data_bytes), p.credits[kActive].left());
   if (choice.out_of_credit) {
     ++c.credit_stalls;
     core_.trace.stalled(peer, header_bytes + data_bytes, p.credits[kActive].left());

@@ -54,8 +54,8 @@ const Row kTable[] = {
     {{"LITE_EAGER_MAX", "size", "auto",
       "auto, or 0 or more bytes (K, M, G: powers of 1024); 0 switches the eager protocol off",
       "Messages up to this many bytes are sent without asking the receiver, while credit is left; "
-      "longer ones by rendezvous. auto: per peer, 64K to 256K by round trip and speed of copying, "
-      "1M while its receives are there in time."},
+      "longer ones by rendezvous. auto: 256K, and 1M to a peer while its receives are there in "
+      "time."},
      [](MPLITE_PARSE) {
        if (std::strcmp(text, "auto") == 0) return k.eager_max = kEagerAuto, true;
        return parse_size(text, 0, kNoLimit, k.eager_max);

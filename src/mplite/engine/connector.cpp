@@ -117,8 +117,7 @@ void Connector::start_tuning(Connection& c) const {
   const Tuning& tuning = core_.options.tuning;
   c.tuning.frames.start(core_.options.frame_bytes, kFrameBytesMax,
                         tuning.has(Heuristic::kFrameGrowth));
-  c.tuning.halves.start(core_.options.split_min, core_.options.split_end,
-                        tuning.has(Heuristic::kBandit));
+  c.tuning.halves.start(core_.options.split_min, core_.options.split_end);
   c.tuning.first_look.set_on(tuning.has(Heuristic::kFirstLook));
   c.tuning.rcvlowat.start(tuning.has(Heuristic::kPollRcvlowat));
   c.tuning.ahead.start(tuning.has(Heuristic::kReadAhead));

@@ -90,13 +90,6 @@ void Upcalls::lose(int peer, int error) { engine_.connector_.lose(peer, error); 
 int Upcalls::want_connection(int peer) { return engine_.connector_.want_connection(peer); }
 bool Upcalls::refill() { return engine_.refill(); }
 
-std::int64_t Engine::round_trip_ns(int peer) {
-  const Connection* c = core_.peers[peer].connection;
-  if (c == nullptr || c->state != ConnectionState::kUp) return 0;
-  ++core_.counters.other_calls;
-  return std::int64_t{1000} * core_.net.round_trip_us(c->fd);
-}
-
 void Engine::prefer(int peer) {
   Connection* c = core_.peers[peer].connection;
   if (c != nullptr && c->state == ConnectionState::kUp) readiness_.prefer(*c);

@@ -98,10 +98,6 @@ class Engine {
   // The wait ahead is for this peer: its socket is looked at first.
   void prefer(int peer) MPLITE_SIGNAL_SAFE;
 
-  // What the kernel knows of the round trip to a peer, ns; 0: nothing, as there is no connection
-  // yet. A system call. Ordinary context.
-  std::int64_t round_trip_ns(int peer);
-
   // Control packets. control_ready looks at what has been read, without a system call; view_control
   // consumes the packet and returns its length, or 0 when there is none. It stays where it was
   // read, at *packet, until the next call of control_ready, view_control or poll. take_control

@@ -85,9 +85,6 @@ class Net {
   // Whether the peer has closed its end, or the connection was reset. Known before what the peer
   // has sent is read.
   virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;
-  // The least time, of late, from data to its acknowledgement by the peer's kernel, in us. 0: not
-  // known.
-  virtual int round_trip_us(int) MPLITE_SIGNAL_SAFE { return 0; }
   // In the child of a fork: this process's fd leads nowhere from now on, and its number stays
   // taken. fd -1: the descriptors behind wait() and wait_callers().
   virtual void disown(int) {}

@@ -369,14 +369,4 @@ bool PosixNet::has_ended(int fd) {
   return asked.revents != 0;  // errors and hang-ups are told unasked
 }
 
-int PosixNet::round_trip_us(int fd) {
-  tcp_info info = {};
-  socklen_t length = sizeof info;
-  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
-      length < offsetof(tcp_info, tcpi_min_rtt) + sizeof info.tcpi_min_rtt)
-    return 0;
-  return info.tcpi_min_rtt < INT32_MAX ? static_cast<int>(info.tcpi_min_rtt)
-                                       : 0;  // ~0: no sample yet
-}
-
 }  // namespace mplite

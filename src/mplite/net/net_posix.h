@@ -50,7 +50,6 @@ class PosixNet final : public Net {
   void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE override;
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override;
   bool has_ended(int fd) MPLITE_SIGNAL_SAFE override;
-  int round_trip_us(int fd) MPLITE_SIGNAL_SAFE override;
   void disown(int fd) override;
   void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE override;
 

@@ -22,15 +22,13 @@ class FasterWay {
       4096;  // times by the way that was chosen, before they are tried again
   static constexpr std::int64_t kGainPercent = 2;  // so much better the other way has to be
 
-  // Off: always the first way. Before it is asked.
-  void set_on(bool on) MPLITE_SIGNAL_SAFE { rest_ = on ? 0 : kForever; }
   // The way of the next time; at first it is the first one.
   bool second() const MPLITE_SIGNAL_SAFE { return trying() ? turn_ % 2 != 0 : chosen_; }
   // Whether the next time is to be measured.
   bool trying() const MPLITE_SIGNAL_SAFE { return rest_ == 0; }
   // One time by second() that was not measured.
   void pass() MPLITE_SIGNAL_SAFE {
-    if (rest_ - 1 < kRest) --rest_;
+    if (rest_ > 0) --rest_;
   }
   // One that was: it took so long.
   void took(std::int64_t ns) MPLITE_SIGNAL_SAFE {
@@ -43,8 +41,6 @@ class FasterWay {
   }
 
  private:
-  static constexpr unsigned kForever = ~0u;
-
   void decide() MPLITE_SIGNAL_SAFE {
     if (sum_ns_[chosen_ ? 0 : 1] * 100 <= sum_ns_[chosen_ ? 1 : 0] * (100 - kGainPercent))
       chosen_ = !chosen_;

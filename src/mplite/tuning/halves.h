@@ -15,11 +15,10 @@ namespace mplite {
 // both (faster_way.h). One per connection. Gate held throughout.
 class Halves {
  public:
-  // Of writes of at least `min` and less than `end` bytes. `bandit` off: halves always.
-  void start(std::uint64_t min, std::uint64_t end, bool bandit) MPLITE_SIGNAL_SAFE {
+  // Of writes of at least `min` and less than `end` bytes.
+  void start(std::uint64_t min, std::uint64_t end) MPLITE_SIGNAL_SAFE {
     min_ = min;
     end_ = end;
-    way_.set_on(bandit);
   }
 
   // A write of `offered` bytes is ahead. Whether it is one of those; then next() is called.

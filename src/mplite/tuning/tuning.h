@@ -21,15 +21,13 @@ namespace mplite {
   X(kPeek, "peek", "look for input without the socket's lock before a read")                       \
   X(kRepoll, "repoll", "try the detached connection again within one poll")                        \
   X(kFirstLook, "first_look", "delay the first read after a send by the usual wait")               \
-  X(kHalves, "halves", "write messages of 58 to 112 KB in two halves")                             \
-  X(kBandit, "bandit", "find per connection whether halves or one write are faster")               \
+  X(kHalves, "halves", "write messages of 58 to 112 KB in two halves, where that is faster")       \
   X(kStreamPadding, "stream_padding",                                                              \
     "pad frames so that kernel memory and user memory have the same cache-line alignment")         \
   X(kFrameGrowth, "frame_growth", "longer frames while the kernel takes all at once")              \
   X(kFrameTries, "frame_tries", "read again at once in the middle of a frame")                     \
   X(kReadAhead, "read_ahead", "behind a long message read ahead only the next header")             \
   X(kLowWater, "low_water", "SO_RCVLOWAT for bulk while the application computes")                 \
-  X(kEagerAuto, "eager_auto", "eager cutoff from the measured round trip")                         \
   X(kEagerInTime, "eager_in_time", "longer eager messages where receives are posted in time")      \
   X(kSolePosted, "sole_posted", "match against the only posted receive without decoding")          \
   X(kFusedPoll, "fused_poll", "poll and view in one short path for who waits")
@@ -75,7 +73,7 @@ const HeuristicInfo& heuristic_info(Heuristic h);
 // What parse_tuning takes, in a sentence for people, with all names.
 #define MPLITE_HEURISTIC(id, name, text) " " name
 inline constexpr const char kTuningAllowed[] =
-    "auto (all), off (none), or a list of +NAME and -NAME (-peek,-bandit; off,+low_water), NAME "
+    "auto (all), off (none), or a list of +NAME and -NAME (-peek,-halves; off,+low_water), NAME "
     "one of" MPLITE_HEURISTICS(MPLITE_HEURISTIC);
 #undef MPLITE_HEURISTIC
 
