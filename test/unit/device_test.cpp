@@ -437,6 +437,39 @@ START_TEST(cutoff_of_a_peer_that_receives_in_time_is_higher_until_it_is_late) {
 }
 END_TEST
 
+// Who is late is sent to by rendezvous: its CTS would wait behind a long eager message of its own,
+// and an exchange take twice as long.
+START_TEST(rank_whose_receives_are_late_sends_by_rendezvous_itself) {
+  DeviceOptions o = usual();
+  o.eager_auto = true;
+  o.eager_max = mplite::kEagerCutoff;
+  o.credits_bytes = 4 << 20;
+  constexpr std::size_t kLong = mplite::kEagerCutoffInTime;
+  for (const bool by_rendezvous : {false, true}) {
+    auto w = make_world(2, o);
+    const auto learn = [&] {
+      for (int i = 0; i < ch_lite::kInTimeEnough; ++i)
+        ck_assert_uint_lt(unasked(*w, kLong, true), kLong);
+    };
+    learn();
+    ck_assert_uint_eq(unasked(*w, kLong, true), kLong);
+    // from rank 1, and rank 0 is late
+    const std::size_t bytes = by_rendezvous ? kLong : ch_lite::kLongBytes + 1;
+    std::vector<std::uint8_t> data(bytes), into(bytes);
+    lite_request *send, *receive;
+    lite_status status;
+    w->as(1);
+    lite_isend(data.data(), bytes, 0, &kEnvelope, 0, nullptr, &send);
+    w->settle();
+    w->as(0);
+    lite_irecv(into.data(), bytes, 1, &kEnvelope, nullptr, &status, &receive);
+    w->settle();
+    learn();
+    ck_assert_uint_eq(unasked(*w, kLong, true), kLong);
+  }
+}
+END_TEST
+
 START_TEST(message_longer_than_the_receive_is_truncated_by_every_protocol) {
   for (std::size_t bytes : {std::size_t{100}, kShort + 100, kEager + 100}) {
     for (std::size_t room : {std::size_t{0}, std::size_t{1}, bytes - 1}) {

@@ -186,7 +186,12 @@ void Core::free_message(Message* m) {
 }
 
 void Core::count_unexpected(Peer& from, std::uint64_t bytes) {
-  if (bytes > kLongBytes) from.tell_late = true;
+  if (bytes > kLongBytes) {
+    // Told so, the peer sends the next ones by rendezvous, and our CTS must not stand behind a long
+    // eager message of ours.
+    from.tell_late = true;
+    from.in_time = 0;
+  }
   trace.unexpected(peers.number_of(from));
   mplite::Counters& c = counters();
   ++c.unexpected;

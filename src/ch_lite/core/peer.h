@@ -77,7 +77,8 @@ struct Peer : AttentionNode {
   bool probed = false;     // a probe for just it has found nothing since then
   bool tell_late = false;  // a long message of the peer's found no receive: said with the next
                            // packet
-  // Messages by rendezvous in a row that found their receive, at most kInTimeEnough.
+  // Messages by rendezvous in a row that found their receive there, at most kInTimeEnough. Begins
+  // again when a long message of the peer's finds none here.
   std::uint8_t in_time = 0;
   Credits credits[2];        // by Lane
   RequestList pending;       // requests that are lost with this peer
