@@ -1069,6 +1069,24 @@ START_TEST(who_has_said_nothing_makes_room_before_who_has_said_hello) {
 }
 END_TEST
 
+// Our own attempts have taken most of the room, and the handler cannot make more.
+START_TEST(who_has_said_hello_is_not_pushed_out_for_want_of_room_in_the_handler) {
+  constexpr int kRanks = 6;
+  SimRanks r(kRanks);
+  r.as(0);
+  for (int i = 1; i < kRanks; ++i) say(r.engine(0), i, {1});
+  for (int i = 1; i < kRanks; ++i) {
+    say(r.engine(i), 0, {1});
+    poll_alone(r, i, 1);
+  }
+  turn_with_handler(r, kRanks, 20);
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+  poll_alone(r, 0, 1);
+  turn_with_handler(r, kRanks, 20);
+  ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+}
+END_TEST
+
 START_TEST(strangers_give_their_descriptors_up_for_a_connection_of_ours) {
   SimRanks r;
   Losses losses;

@@ -71,9 +71,10 @@ void Acceptor::accepted(int fd, const sockaddr_storage& from) {
 bool Acceptor::accept_all() {
   bool any = false;
   for (;;) {
-    // Without a node the listener stays readable, and ordinary context accepts.
+    // Without a node the listener stays readable, and ordinary context accepts: nobody is pushed
+    // out for that who has said hello, as he would have to begin again.
     if (core_.connections.free_count() == 0 && (core_.mode.in_signal_handler || !up_.refill()) &&
-        core_.handshaking.accepted() == 0) {
+        !core_.handshaking.has_silent()) {
       listener_.rest();
       return any;
     }

@@ -144,13 +144,22 @@ class HandshakeList {
     Connection* oldest = nullptr;
     for (Connection* c = head_; c != nullptr; c = c->list_next) {
       if (c->handshake.ours) continue;
-      if (c->state == ConnectionState::kAwaitHello && !c->handshake.stalled) return c;
+      if (is_silent(*c)) return c;
       if (oldest == nullptr) oldest = c;
     }
     return oldest;
   }
+  // Whether it would be one that has said nothing.
+  bool has_silent() const MPLITE_SIGNAL_SAFE {
+    const Connection* first = first_to_evict();
+    return first != nullptr && is_silent(*first);
+  }
 
  private:
+  static bool is_silent(const Connection& c) MPLITE_SIGNAL_SAFE {
+    return c.state == ConnectionState::kAwaitHello && !c.handshake.stalled;
+  }
+
   Connection* head_ = nullptr;
   Connection* tail_ = nullptr;
   std::uint32_t count_ = 0, accepted_ = 0;
