@@ -37,35 +37,38 @@
     }
 
 /* *INDENT-OFF* */
-BY_NAME(int, progress, (int vci, int blocking), (vci, blocking))
+BY_NAME(int, progress, (MPIDI_LITE_PROGRESS_PARAMETERS), (MPIDI_LITE_PROGRESS_ARGUMENTS))
 BY_NAME(int, mpi_isend,
         (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
-         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request),
-        (buf, count, datatype, rank, tag, comm, context_offset, av, request))
+         int attr, MPIDI_av_entry_t *av, MPIR_Request **request),
+        (buf, count, datatype, rank, tag, comm, attr, av, request))
+#if LITE_HOST_BELOW(4, 1, 0)
 BY_NAME(int, isend_coll,
         (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
-         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Errflag_t *errflag),
-        (buf, count, datatype, rank, tag, comm, context_offset, av, request, errflag))
+         int attr, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Errflag_t *errflag),
+        (buf, count, datatype, rank, tag, comm, attr, av, request, errflag))
 BY_NAME(int, mpi_issend,
         (const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
-         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request),
-        (buf, count, datatype, rank, tag, comm, context_offset, av, request))
+         int attr, MPIDI_av_entry_t *av, MPIR_Request **request),
+        (buf, count, datatype, rank, tag, comm, attr, av, request))
+#endif
 BY_NAME(int, mpi_cancel_send, (MPIR_Request * sreq), (sreq))
 BY_NAME(int, mpi_irecv,
         (void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag, MPIR_Comm *comm,
-         int context_offset, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Request *partner),
-        (buf, count, datatype, rank, tag, comm, context_offset, av, request, partner))
+         int attr, MPIDI_av_entry_t *av, MPIR_Request **request, MPIR_Request *partner),
+        (buf, count, datatype, rank, tag, comm, attr, av, request, partner))
 BY_NAME(int, mpi_imrecv, (void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request *message),
         (buf, count, datatype, message))
-BY_NAME(int, mpi_cancel_recv, (MPIR_Request * rreq), (rreq))
+BY_NAME(int, mpi_cancel_recv, (MPIDI_LITE_CANCEL_RECV_PARAMETERS),
+        (MPIDI_LITE_CANCEL_RECV_ARGUMENTS))
 BY_NAME(int, mpi_iprobe,
-        (int source, int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av, int *flag,
+        (int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, int *flag,
          MPI_Status *status),
-        (source, tag, comm, context_offset, av, flag, status))
+        (source, tag, comm, attr, av, flag, status))
 BY_NAME(int, mpi_improbe,
-        (int source, int tag, MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av, int *flag,
+        (int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, int *flag,
          MPIR_Request **message, MPI_Status *status),
-        (source, tag, comm, context_offset, av, flag, message, status))
+        (source, tag, comm, attr, av, flag, message, status))
 BY_NAME(int, am_send_hdr,
         (int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr, MPI_Aint am_hdr_sz,
          int src_vci, int dst_vci),
@@ -92,6 +95,17 @@ BY_NAME(bool, am_check_eager,
         (MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data, MPI_Aint count,
          MPI_Datatype datatype, MPIR_Request *sreq),
         (am_hdr_sz, data_sz, data, count, datatype, sreq))
+#if LITE_HOST_SINCE(4, 3, 0)
+BY_NAME(bool, am_can_do_tag, (void), ())
+BY_NAME(int, am_tag_send,
+        (int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf, MPI_Aint count,
+         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request *sreq),
+        (rank, comm, handler_id, tag, buf, count, datatype, src_vci, dst_vci, sreq))
+BY_NAME(int, am_tag_recv,
+        (int rank, MPIR_Comm *comm, int handler_id, int tag, void *buf, MPI_Aint count,
+         MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request *rreq),
+        (rank, comm, handler_id, tag, buf, count, datatype, src_vci, dst_vci, rreq))
+#endif
 BY_NAME(void, am_request_init, (MPIR_Request * req), (req))
 BY_NAME(void, am_request_finalize, (MPIR_Request * req), (req))
 BY_NAME(int, comm_get_gpid, (MPIR_Comm * comm, int idx, uint64_t *gpid, bool is_remote),
@@ -102,27 +116,31 @@ BY_NAME(int, rma_win_local_cmpl_hook, (MPIR_Win * win), (win))
 BY_NAME(int, rma_target_cmpl_hook, (int rank, MPIR_Win *win), (rank, win))
 BY_NAME(int, rma_target_local_cmpl_hook, (int rank, MPIR_Win *win), (rank, win))
 BY_NAME(int, mpi_put,
-        (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
-         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr),
+        (const void *origin_addr, MPIDI_LITE_rma_count origin_count, MPI_Datatype origin_datatype,
+         int target_rank, MPI_Aint target_disp, MPIDI_LITE_rma_count target_count,
+         MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+         MPIDI_winattr_t winattr),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr))
 BY_NAME(int, mpi_get,
-        (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
-         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr),
+        (void *origin_addr, MPIDI_LITE_rma_count origin_count, MPI_Datatype origin_datatype,
+         int target_rank, MPI_Aint target_disp, MPIDI_LITE_rma_count target_count,
+         MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+         MPIDI_winattr_t winattr),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr))
 BY_NAME(int, mpi_rput,
-        (const void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
-         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr, MPIR_Request **request),
+        (const void *origin_addr, MPIDI_LITE_rma_count origin_count, MPI_Datatype origin_datatype,
+         int target_rank, MPI_Aint target_disp, MPIDI_LITE_rma_count target_count,
+         MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+         MPIDI_winattr_t winattr, MPIR_Request **request),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr, request))
 BY_NAME(int, mpi_rget,
-        (void *origin_addr, int origin_count, MPI_Datatype origin_datatype, int target_rank,
-         MPI_Aint target_disp, int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
-         MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr, MPIR_Request **request),
+        (void *origin_addr, MPIDI_LITE_rma_count origin_count, MPI_Datatype origin_datatype,
+         int target_rank, MPI_Aint target_disp, MPIDI_LITE_rma_count target_count,
+         MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
+         MPIDI_winattr_t winattr, MPIR_Request **request),
         (origin_addr, origin_count, origin_datatype, target_rank, target_disp, target_count,
          target_datatype, win, addr, winattr, request))
 /* *INDENT-ON* */
@@ -133,6 +151,14 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     .init_world = MPIDI_LITE_init_world,
     .mpi_finalize_hook = MPIDI_LITE_mpi_finalize_hook,
     .post_init = MPIDI_LITE_post_init,
+#if LITE_HOST_SINCE(4, 2, 0)
+    .init_vcis = MPIDI_LITE_init_vcis,
+#endif
+#if LITE_HOST_SINCE(4, 3, 0)
+    .am_can_do_tag = MPIDI_LITE_am_can_do_tag,
+    .am_tag_send = MPIDI_LITE_am_tag_send,
+    .am_tag_recv = MPIDI_LITE_am_tag_recv,
+#endif
     .progress = MPIDI_LITE_progress,
     .comm_set_hints = MPIDI_LITE_comm_set_hints,
     .am_send_hdr = MPIDI_LITE_am_send_hdr,
@@ -171,8 +197,10 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
 MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     /* ours */
     .mpi_isend = MPIDI_LITE_mpi_isend,
+#if LITE_HOST_BELOW(4, 1, 0)
     .isend_coll = MPIDI_LITE_isend_coll,
     .mpi_issend = MPIDI_LITE_mpi_issend,
+#endif
     .mpi_cancel_send = MPIDI_LITE_mpi_cancel_send,
     .mpi_irecv = MPIDI_LITE_mpi_irecv,
     .mpi_imrecv = MPIDI_LITE_mpi_imrecv,
@@ -275,3 +303,26 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     .mpi_iscatter = MPIDI_NM_mpi_iscatter,
     .mpi_iscatterv = MPIDI_NM_mpi_iscatterv,
 };
+
+int MPIDI_LITE_find_empty_entry(void)
+{
+    typedef void (*entry)(void);
+    const struct {
+        const void *table;
+        size_t entries;
+    } tables[] = {
+        {&MPIDI_NM_lite_funcs, sizeof(MPIDI_NM_lite_funcs) / sizeof(entry)},
+        {&MPIDI_NM_native_lite_funcs, sizeof(MPIDI_NM_native_lite_funcs) / sizeof(entry)},
+    };
+    int number = 0;
+
+    for (int i = 0; i < 2; i++) {
+        for (size_t k = 0; k < tables[i].entries; k++, number++) {
+            entry function;
+            memcpy(&function, (const char *) tables[i].table + k * sizeof(entry), sizeof(entry));
+            if (function == NULL)
+                return number;
+        }
+    }
+    return -1;
+}

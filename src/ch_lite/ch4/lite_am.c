@@ -260,8 +260,7 @@ int MPIDI_LITE_am_isend(int rank, MPIR_Comm *comm, int handler_id, const void *a
         MPI_Aint packed_bytes;
         send->packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(send->packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-        mpi_errno =
-            MPIR_Typerep_pack(data, count, datatype, 0, send->packed, data_sz, &packed_bytes);
+        mpi_errno = MPIDI_LITE_PACK(data, count, datatype, 0, send->packed, data_sz, &packed_bytes);
         MPIR_ERR_CHECK(mpi_errno);
         MPIR_Assert(packed_bytes == (MPI_Aint) data_sz);
         send_data = send->packed;
@@ -348,6 +347,31 @@ bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void 
 {
     return am_hdr_sz + data_sz <= MPIDI_LITE_AM_EAGER_BYTES;
 }
+
+#if LITE_HOST_SINCE(4, 3, 0)
+/* The data of an active message by a tagged send of the module: for modules in which that is
+ * faster. Ours brings any size as it is. */
+bool MPIDI_LITE_am_can_do_tag(void)
+{
+    return false;
+}
+
+int MPIDI_LITE_am_tag_send(int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf,
+                           MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                           MPIR_Request *sreq)
+{
+    MPIR_Assert(0);
+    return MPI_ERR_INTERN;
+}
+
+int MPIDI_LITE_am_tag_recv(int rank, MPIR_Comm *comm, int handler_id, int tag, void *buf,
+                           MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                           MPIR_Request *rreq)
+{
+    MPIR_Assert(0);
+    return MPI_ERR_INTERN;
+}
+#endif
 
 void MPIDI_LITE_am_request_init(MPIR_Request *req)
 {

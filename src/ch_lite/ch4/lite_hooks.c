@@ -178,7 +178,7 @@ int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Dat
                               int source, int tag, MPIR_Comm *comm, MPIR_Info *info,
                               MPIDI_av_entry_t *av, MPIR_Request **request)
 {
-    return MPIDIG_mpi_precv_init(buf, partitions, count, datatype, source, tag, comm, info,
+    return MPIDI_LITE_PRECV_INIT(buf, partitions, count, datatype, source, tag, comm, info,
                                  request);
 }
 
@@ -186,7 +186,7 @@ int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Dat
 
 int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm *comm)
 {
-    return MPIDIU_rank_is_local(rank, comm);
+    return MPIDI_LITE_RANK_IS_LOCAL(rank, comm);
 }
 
 int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_remote)

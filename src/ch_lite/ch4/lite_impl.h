@@ -12,18 +12,14 @@
 #include "ch_lite/ch_lite_jobs.h"
 #include "mpidch4r.h"
 
-/* Later hosts keep the names and change meanings (4.1: context_offset becomes an attribute word of
- * the same C type), so that this file would compile and be wrong. */
-#if MPICH_NUMVERSION < 40000000 || MPICH_NUMVERSION >= 40100000
-#error "this glue is for MPICH 4.0.x"
-#endif
-
 #define MPIDI_LITE_REQUEST(req) ((req)->dev.ch4.netmod.lite)
 #define MPIDI_LITE_AV(av) ((av)->netmod.lite)
 #define MPIDI_LITE_WIN(win) ((win)->dev.netmod.lite)
 
 /* The one VCI. */
 #define MPIDI_LITE_VCI 0
+
+#include "lite_host.h"
 
 /* The largest active message that the host is told to send without its own rendezvous. The lane
  * takes any size; this bounds what a peer may push at us unasked. At most
@@ -109,11 +105,12 @@ static inline int MPIDI_LITE_peer(const MPIDI_av_entry_t *av)
 
 /* What a receive or probe asks for, in the device's words. */
 static inline lite_envelope MPIDI_LITE_recv_envelope(int source, int tag, const MPIR_Comm *comm,
-                                                     int context_offset)
+                                                     int attr)
 {
-    lite_envelope envelope = {.context = (uint32_t) (comm->recvcontext_id + context_offset),
-                              .source = source == MPI_ANY_SOURCE ? LITE_ANY_SOURCE : source,
-                              .tag = tag == MPI_ANY_TAG ? LITE_ANY_TAG : tag};
+    lite_envelope envelope = {
+        .context = (uint32_t) (comm->recvcontext_id + MPIDI_LITE_CONTEXT_OFFSET(attr)),
+        .source = source == MPI_ANY_SOURCE ? LITE_ANY_SOURCE : source,
+        .tag = tag == MPI_ANY_TAG ? LITE_ANY_TAG : tag};
     return envelope;
 }
 
@@ -202,6 +199,12 @@ void MPIDI_LITE_forget_first_words(void);
 /* Parts from processes of other jobs that are in no communicator any more. */
 void MPIDI_LITE_part_from_strangers(void);
 
+/* ---- the tables (func_table.c) ---- */
+
+/* An entry that a host has and this glue does not fill would be a jump to 0. The number of the
+ * first one, or -1. */
+int MPIDI_LITE_find_empty_entry(void);
+
 /* ---- completion (lite_progress.c) ---- */
 
 /* Completes everything that the device has finished. VCI lock held. Errors of native operations go
@@ -223,31 +226,33 @@ void MPIDI_LITE_forget_shared_memory(void);
 int MPIDI_LITE_init_local(int *tag_bits);
 int MPIDI_LITE_init_world(void);
 int MPIDI_LITE_post_init(void);
+#if LITE_HOST_SINCE(4, 2, 0)
+int MPIDI_LITE_init_vcis(int wanted, int *actual);
+#endif
 int MPIDI_LITE_mpi_finalize_hook(void);
-int MPIDI_LITE_progress(int vci, int blocking);
+int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS);
 
 int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                         MPIR_Request **request);
+                         MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request);
+#if LITE_HOST_BELOW(4, 1, 0)
 int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                          MPIR_Request **request, MPIR_Errflag_t *errflag);
+                          MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request,
+                          MPIR_Errflag_t *errflag);
 int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                          MPIR_Request **request);
+                          MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request);
+#endif
 int MPIDI_LITE_mpi_cancel_send(MPIR_Request *sreq);
 
 int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                         MPIR_Request **request, MPIR_Request *partner);
+                         MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request,
+                         MPIR_Request *partner);
 int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR_Request *message);
-int MPIDI_LITE_mpi_cancel_recv(MPIR_Request *rreq);
+int MPIDI_LITE_mpi_cancel_recv(MPIDI_LITE_CANCEL_RECV_PARAMETERS);
 
-int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offset,
-                          MPIDI_av_entry_t *av, int *flag, MPI_Status *status);
-int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_offset,
-                           MPIDI_av_entry_t *av, int *flag, MPIR_Request **message,
-                           MPI_Status *status);
+int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                          int *flag, MPI_Status *status);
+int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                           int *flag, MPIR_Request **message, MPI_Status *status);
 
 int MPIDI_LITE_am_send_hdr(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
                            MPI_Aint am_hdr_sz, int src_vci, int dst_vci);
@@ -265,6 +270,15 @@ MPI_Aint MPIDI_LITE_am_eager_limit(void);
 MPI_Aint MPIDI_LITE_am_eager_buf_limit(void);
 bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data,
                                MPI_Aint count, MPI_Datatype datatype, MPIR_Request *sreq);
+#if LITE_HOST_SINCE(4, 3, 0)
+bool MPIDI_LITE_am_can_do_tag(void);
+int MPIDI_LITE_am_tag_send(int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf,
+                           MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                           MPIR_Request *sreq);
+int MPIDI_LITE_am_tag_recv(int rank, MPIR_Comm *comm, int handler_id, int tag, void *buf,
+                           MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
+                           MPIR_Request *rreq);
+#endif
 void MPIDI_LITE_am_request_init(MPIR_Request *req);
 void MPIDI_LITE_am_request_finalize(MPIR_Request *req);
 
@@ -290,22 +304,24 @@ int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
-int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                       int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                       MPIDI_winattr_t winattr);
-int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                       int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                       MPIDI_winattr_t winattr);
-int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                        int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                        MPIDI_winattr_t winattr, MPIR_Request **request);
-int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                        int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                        MPIDI_winattr_t winattr, MPIR_Request **request);
+int MPIDI_LITE_mpi_put(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                       MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                       MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr);
+int MPIDI_LITE_mpi_get(void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                       MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                       MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr);
+int MPIDI_LITE_mpi_rput(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                        MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                        MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                        MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr,
+                        MPIR_Request **request);
+int MPIDI_LITE_mpi_rget(void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                        MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                        MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                        MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr,
+                        MPIR_Request **request);
 int MPIDI_LITE_win_attach_hook(MPIR_Win *win, void *base, MPI_Aint size);
 int MPIDI_LITE_win_detach_hook(MPIR_Win *win, const void *base);
 

@@ -136,10 +136,21 @@ int MPIDI_LITE_init_local(int *tag_bits)
 
     MPIR_FUNC_ENTER;
 
+#if LITE_HOST_BELOW(4, 2, 0)
     if (MPIDI_global.n_vcis != 1) {
         mpi_errno =
             start_error("MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this device has one VCI",
                         __func__, __LINE__);
+        goto fn_fail;
+    }
+#endif
+    const int empty = MPIDI_LITE_find_empty_entry();
+    if (empty >= 0) {
+        char text[128];
+        snprintf(text, sizeof(text),
+                 "this MPICH (%s) calls function %d of the device, which has none", MPICH_VERSION,
+                 empty);
+        mpi_errno = start_error(text, __func__, __LINE__);
         goto fn_fail;
     }
 
@@ -282,6 +293,15 @@ static void start_event_driven_mode(void)
 }
 #endif
 
+#if LITE_HOST_SINCE(4, 2, 0)
+/* The host asks for MPIR_CVAR_CH4_NUM_VCIS of them and takes what it gets. */
+int MPIDI_LITE_init_vcis(int wanted, int *actual)
+{
+    *actual = 1;
+    return MPI_SUCCESS;
+}
+#endif
+
 /* The host puts its locks into force after this. */
 int MPIDI_LITE_post_init(void)
 {
@@ -383,13 +403,13 @@ int MPIDI_LITE_mpi_finalize_hook(void)
     MPIR_FUNC_ENTER;
 
     if (started == STARTED_WORLD) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_LOCK();
         flush_code = lite_finalize_flush();
         lite_finalize_goodbye();
         mpi_errno = MPIDI_LITE_drain_completions();
         /* before the barrier: after it a peer may be gone any time */
         lite_finalize_quiesce();
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_UNLOCK();
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_LITE_CHECK(flush_code, -1);
 

@@ -38,7 +38,7 @@ struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype da
     /* one piece that is not contiguous from its true lower bound is rare and small */
     if (bytes < 2 * MPIDI_LITE_PIECE_BYTES_MIN)
         return NULL;
-    if (MPIR_Typerep_iov_len(count, datatype, (MPI_Aint) bytes, &room) != MPI_SUCCESS)
+    if (MPIDI_LITE_IOV_LEN(count, datatype, (MPI_Aint) bytes, &room) != MPI_SUCCESS)
         return NULL;
     if (room <= 0 || room > MPIDI_LITE_PIECES_MAX ||
         bytes / (size_t) room < MPIDI_LITE_PIECE_BYTES_MIN)

@@ -9,17 +9,17 @@ static void set_status(MPI_Status *status, const lite_status *lite)
     MPIR_STATUS_SET_COUNT(*status, bytes);
 }
 
-int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offset,
-                          MPIDI_av_entry_t *av, int *flag, MPI_Status *status)
+int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                          int *flag, MPI_Status *status)
 {
     int mpi_errno = MPI_SUCCESS;
     lite_status lite;
 
     MPIR_FUNC_ENTER;
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
 
     const int peer = MPIDI_LITE_peer(av);
-    const lite_envelope envelope = MPIDI_LITE_recv_envelope(source, tag, comm, context_offset);
+    const lite_envelope envelope = MPIDI_LITE_recv_envelope(source, tag, comm, attr);
     const int found = lite_iprobe(peer, &envelope, &lite);
     MPIDI_LITE_CHECK(found, peer);
 
@@ -30,16 +30,15 @@ int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int context_offs
     *flag = found;
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_offset,
-                           MPIDI_av_entry_t *av, int *flag, MPIR_Request **message,
-                           MPI_Status *status)
+int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                           int *flag, MPIR_Request **message, MPI_Status *status)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *req = NULL;
@@ -47,10 +46,10 @@ int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_off
     lite_status lite;
 
     MPIR_FUNC_ENTER;
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
 
     const int peer = MPIDI_LITE_peer(av);
-    const lite_envelope envelope = MPIDI_LITE_recv_envelope(source, tag, comm, context_offset);
+    const lite_envelope envelope = MPIDI_LITE_recv_envelope(source, tag, comm, attr);
     const int found = lite_improbe(peer, &envelope, &lite, &detached);
     MPIDI_LITE_CHECK(found, peer);
 
@@ -72,7 +71,7 @@ int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int context_off
     *message = req;
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:

@@ -33,7 +33,7 @@ int MPIDI_LITE_drain_completions(void)
                 MPIDI_LITE_recv_done(req, &done.status);
                 MPIDI_LITE_settle_partner(req);
             }
-            MPIDIU_request_complete(req);
+            MPIDI_LITE_COMPLETE(req);
             if (waiting == 1) /* nothing of this makes another */
                 break;
         }
@@ -49,10 +49,9 @@ static bool told_shared_memory = false;
 
 static void note_shared_memory(void)
 {
-    const bool now = MPIR_Process.local_size > 1 ||
-                     MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL ||
-                     (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL &&
-                      MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[0] != NULL);
+    const bool now =
+        MPIR_Process.local_size > 1 || MPIDI_LITE_POSIX.postponed_queue != NULL ||
+        (MPIDI_LITE_POSIX.active_rreq != NULL && MPIDI_LITE_POSIX.active_rreq[0] != NULL);
 
     if (unlikely(now != told_shared_memory))
         lite_set_shared_memory(told_shared_memory = now);
@@ -68,11 +67,11 @@ static int shared_memory_news(void)
     const bool completed = count != seen;
 
     seen = count;
-    if (completed || MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].postponed_queue != NULL)
+    if (completed || MPIDI_LITE_POSIX.postponed_queue != NULL)
         return 1;
-    if (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq != NULL)
+    if (MPIDI_LITE_POSIX.active_rreq != NULL)
         for (int i = 0; i < MPIR_Process.local_size; i++)
-            if (MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI].active_rreq[i] != NULL)
+            if (MPIDI_LITE_POSIX.active_rreq[i] != NULL)
                 return 1;
     return 0;
 }
@@ -90,7 +89,7 @@ void MPIDI_LITE_forget_shared_memory(void)
 
 /* Called with the VCI lock held. `blocking` is never set by this host; how to wait is the device's
  * matter, which counts the polls between two exits from MPI. */
-int MPIDI_LITE_progress(int vci, int blocking)
+int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS)
 {
     int mpi_errno = MPI_SUCCESS;
 
@@ -111,6 +110,7 @@ int MPIDI_LITE_progress(int vci, int blocking)
             MPIDI_LITE_CHECK(waiting, -1);
             mpi_errno = MPIDI_LITE_drain_completions();
             MPIR_ERR_CHECK(mpi_errno);
+            MPIDI_LITE_MADE_PROGRESS();
         }
     }
 

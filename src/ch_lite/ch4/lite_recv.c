@@ -74,7 +74,7 @@ void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)
     if (!MPIDI_LITE_REQUEST(rreq).in_pieces && bytes > 0 &&
         (status->error == LITE_OK || status->error == LITE_ERR_TRUNCATE)) {
         MPI_Aint unpacked = 0;
-        int mpi_errno = MPIR_Typerep_unpack(
+        int mpi_errno = MPIDI_LITE_UNPACK(
             MPIDI_LITE_REQUEST(rreq).bounce, bytes, MPIDI_LITE_REQUEST(rreq).buffer,
             MPIDI_LITE_REQUEST(rreq).count, MPIDI_LITE_REQUEST(rreq).datatype, 0, &unpacked);
         if (rreq->status.MPI_ERROR == MPI_SUCCESS) {
@@ -101,8 +101,8 @@ void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)
 }
 
 int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                         MPIR_Request **request, MPIR_Request *partner)
+                         MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request,
+                         MPIR_Request *partner)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *rreq = *request;
@@ -115,10 +115,10 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
 
     MPIR_FUNC_ENTER;
     /* the host holds the lock already when it posts the second half of an any-source receive */
-    MPID_THREAD_CS_ENTER_REC_VCI(MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK_RECV(partner);
 
     const int peer = MPIDI_LITE_peer(av);
-    const lite_envelope envelope = MPIDI_LITE_recv_envelope(rank, tag, comm, context_offset);
+    const lite_envelope envelope = MPIDI_LITE_recv_envelope(rank, tag, comm, attr);
 
     if (rreq == NULL) {
         rreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, MPIDI_LITE_VCI, 1);
@@ -166,7 +166,7 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
     *request = rreq;
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK_RECV(partner);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
@@ -189,7 +189,7 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
     int code;
 
     MPIR_FUNC_ENTER;
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
 
     mpi_errno = prepare_buffer(message, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
@@ -214,11 +214,11 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
             status.bytes = 0;
         }
         MPIDI_LITE_recv_done(message, &status);
-        MPIDIU_request_complete(message);
+        MPIDI_LITE_COMPLETE(message);
     }
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
@@ -240,7 +240,7 @@ void MPIDI_LITE_settle_partner(MPIR_Request *rreq)
 {
     int is_cancelled;
 
-    if (likely(MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) == NULL))
+    if (likely(MPIDI_LITE_PARTNER(rreq) == NULL))
         return;
     MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
     MPIR_Assert(is_cancelled);
@@ -271,7 +271,7 @@ bool MPIDI_LITE_complete_now(void)
         MPIR_Request *rreq = complete_later;
         complete_later = MPIDI_LITE_REQUEST(rreq).buffer;
         MPIDI_LITE_settle_partner(rreq);
-        MPIDIU_request_complete(rreq);
+        MPIDI_LITE_COMPLETE(rreq);
     }
     return true;
 }
@@ -279,7 +279,7 @@ bool MPIDI_LITE_complete_now(void)
 
 /* The caller holds the VCI lock: MPI_Cancel (MPIDI_cancel_recv_safe), or shared memory with a
  * message for our partner. */
-int MPIDI_LITE_mpi_cancel_recv(MPIR_Request *rreq)
+int MPIDI_LITE_mpi_cancel_recv(MPIDI_LITE_CANCEL_RECV_PARAMETERS)
 {
     MPIR_FUNC_ENTER;
 
@@ -291,10 +291,10 @@ int MPIDI_LITE_mpi_cancel_recv(MPIR_Request *rreq)
             release_buffer(rreq);
             MPIR_STATUS_SET_CANCEL_BIT(rreq->status, TRUE);
             MPIR_STATUS_SET_COUNT(rreq->status, 0);
-            MPIDIU_request_complete(rreq);
+            MPIDI_LITE_COMPLETE(rreq);
         }
 #ifndef MPIDI_CH4_DIRECT_NETMOD
-        else if (MPIDI_REQUEST_ANYSOURCE_PARTNER(rreq) != NULL) {
+        else if (MPIDI_LITE_PARTNER(rreq) != NULL) {
             /* Takes the partner out of the host's queue, so that MPI_Cancel does not complete it as
              * cancelled: it waits for our completion. */
             int is_cancelled;

@@ -43,11 +43,22 @@ static bool has_remote_rank(MPIR_Comm *comm)
 #endif
 }
 
+static int allgather_in_place(void *buffer, MPI_Aint bytes, MPIR_Comm *comm)
+{
+#if LITE_HOST_SINCE(4, 2, 0)
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, bytes, MPI_BYTE, comm,
+                          MPIR_ERR_NONE);
+#else
+    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, bytes, MPI_BYTE, comm,
+                          &errflag);
+#endif
+}
+
 /* Collective. A rank whose memory cannot be exposed is reached by active messages. */
 static int expose(MPIR_Win *win)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
     MPIR_Comm *comm = win->comm_ptr;
     const int size = comm->local_size;
@@ -67,17 +78,16 @@ static int expose(MPIR_Win *win)
         peers[i] = MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i));
 
     if (win->size > 0) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_LOCK();
         if (lite_expose_to(win->base, (size_t) win->size, peers, (size_t) size, &lite->key) < 0)
             lite->key = 0;
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_UNLOCK();
     }
     memset(&shares[comm->rank], 0, sizeof(*shares));
     shares[comm->rank].key = lite->key;
     shares[comm->rank].bytes = win->size;
     shares[comm->rank].disp_unit = win->disp_unit;
-    mpi_errno = MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, shares,
-                               (MPI_Aint) sizeof(*shares), MPI_BYTE, comm, &errflag);
+    mpi_errno = allgather_in_place(shares, (MPI_Aint) sizeof(*shares), comm);
     MPIR_ERR_CHECK(mpi_errno);
 
     for (int i = 0; i < size; i++) {
@@ -114,9 +124,9 @@ int MPIDI_LITE_win_free_hook(MPIR_Win *win)
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
 
     if (lite->key != 0) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_LOCK();
         lite_withdraw(lite->key);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_UNLOCK();
     }
     MPL_free(lite->targets);
     memset(lite, 0, sizeof(*lite));
@@ -125,22 +135,30 @@ int MPIDI_LITE_win_free_hook(MPIR_Win *win)
 
 /* ---- waiting ---- */
 
-/* Until *count, which completions bring down, is 0. */
-static int wait_for(const int *count)
+/* Until *count, which completions bring down, is 0. VCI lock held, but let go meanwhile. */
+static int wait_until_zero(const int *count)
 {
     int mpi_errno = MPI_SUCCESS;
-
-    MPIR_FUNC_ENTER;
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
 
     MPIDIU_PROGRESS_WHILE(*(const volatile int *) count > 0, MPIDI_LITE_VCI);
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-    MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
     goto fn_exit;
+}
+
+/* The same for the hooks. */
+static int wait_for(const int *count)
+{
+    int mpi_errno;
+
+    MPIR_FUNC_ENTER;
+    MPIDI_LITE_LOCK_RMA_HOOK();
+    mpi_errno = wait_until_zero(count);
+    MPIDI_LITE_UNLOCK_RMA_HOOK();
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
 }
 
 int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win)
@@ -167,7 +185,11 @@ int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
 
 int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
 {
-    int mpi_errno = wait_for(&MPIDI_LITE_WIN(*win_ptr).pending);
+    int mpi_errno;
+
+    MPIDI_LITE_LOCK();
+    mpi_errno = wait_until_zero(&MPIDI_LITE_WIN(*win_ptr).pending);
+    MPIDI_LITE_UNLOCK();
     MPIR_ERR_CHECK(mpi_errno);
     mpi_errno = MPIDIG_mpi_win_free(win_ptr);
 
@@ -194,7 +216,7 @@ int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffe
         mpi_errno = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
     if (req) {
         req->status.MPI_ERROR = mpi_errno;
-        MPIDIU_request_complete(req);
+        MPIDI_LITE_COMPLETE(req);
         return MPI_SUCCESS;
     }
     /* There is no request to carry it: the call that polls, which may be the one that waits for
@@ -215,10 +237,10 @@ struct access {
 };
 
 /* Whether this one goes straight to the memory, and how. */
-static int prepare(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                   int target_rank, MPI_Aint target_disp, int target_count,
-                   MPI_Datatype target_datatype, MPIR_Win *win, const MPIDI_av_entry_t *av,
-                   struct access *access)
+static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                   MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                   MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype, MPIR_Win *win,
+                   const MPIDI_av_entry_t *av, struct access *access)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
@@ -266,7 +288,7 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
     lite_request *lite = NULL;
     int code;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
 
     void *cookie = MPIDI_LITE_target_cookie(a->target);
     if (request != NULL) {
@@ -301,17 +323,18 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
         *request = req;
 
 fn_exit:
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
     return mpi_errno;
 fn_fail:
     goto fn_exit;
 }
 
 /* Puts or gets natively if this one can be; `*native` tells. `request` as with issue(). */
-static int try_native(bool put, const void *origin_addr, int origin_count,
+static int try_native(bool put, const void *origin_addr, MPIDI_LITE_rma_count origin_count,
                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
-                      int target_count, MPI_Datatype target_datatype, MPIR_Win *win,
-                      const MPIDI_av_entry_t *av, MPIR_Request **request, bool *native)
+                      MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                      MPIR_Win *win, const MPIDI_av_entry_t *av, MPIR_Request **request,
+                      bool *native)
 {
     int mpi_errno = MPI_SUCCESS;
     struct access access = {.put = put};
@@ -324,10 +347,10 @@ static int try_native(bool put, const void *origin_addr, int origin_count,
     return mpi_errno;
 }
 
-int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                       int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                       MPIDI_winattr_t winattr)
+int MPIDI_LITE_mpi_put(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                       MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                       MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr)
 {
     bool native;
     int mpi_errno;
@@ -342,10 +365,10 @@ int MPIDI_LITE_mpi_put(const void *origin_addr, int origin_count, MPI_Datatype o
     return mpi_errno;
 }
 
-int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                       int target_rank, MPI_Aint target_disp, int target_count,
-                       MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                       MPIDI_winattr_t winattr)
+int MPIDI_LITE_mpi_get(void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                       MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                       MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                       MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr)
 {
     bool native;
     int mpi_errno;
@@ -362,10 +385,11 @@ int MPIDI_LITE_mpi_get(void *origin_addr, int origin_count, MPI_Datatype origin_
 
 /* A request of ours completes when the put is complete at the target, later than MPI demands (local
  * completion). */
-int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                        int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                        MPIDI_winattr_t winattr, MPIR_Request **request)
+int MPIDI_LITE_mpi_rput(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                        MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                        MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                        MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr,
+                        MPIR_Request **request)
 {
     bool native;
     int mpi_errno;
@@ -380,10 +404,11 @@ int MPIDI_LITE_mpi_rput(const void *origin_addr, int origin_count, MPI_Datatype 
     return mpi_errno;
 }
 
-int MPIDI_LITE_mpi_rget(void *origin_addr, int origin_count, MPI_Datatype origin_datatype,
-                        int target_rank, MPI_Aint target_disp, int target_count,
-                        MPI_Datatype target_datatype, MPIR_Win *win, MPIDI_av_entry_t *addr,
-                        MPIDI_winattr_t winattr, MPIR_Request **request)
+int MPIDI_LITE_mpi_rget(void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                        MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                        MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                        MPIR_Win *win, MPIDI_av_entry_t *addr, MPIDI_winattr_t winattr,
+                        MPIR_Request **request)
 {
     bool native;
     int mpi_errno;

@@ -1,20 +1,21 @@
 /* Native sends: MPI buffers, datatypes and error flags on one side, lite_isend on the other. */
 #include "lite_impl.h"
 
-static inline lite_envelope envelope_of(const MPIR_Comm *comm, int context_offset, int tag)
+static inline lite_envelope envelope_of(const MPIR_Comm *comm, int attr, int tag)
 {
-    return (lite_envelope){.context = (uint32_t) (comm->context_id + context_offset),
-                           .source = comm->rank,
-                           .tag = tag};
+    return (lite_envelope){
+        .context = (uint32_t) (comm->context_id + MPIDI_LITE_CONTEXT_OFFSET(attr)),
+        .source = comm->rank,
+        .tag = tag};
 }
 
 /* send_to(), of anything. */
 static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                    MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
-                    MPIR_Request **request, unsigned flags) __attribute__((noinline));
+                    MPIR_Comm *comm, int attr, const MPIDI_av_entry_t *av, MPIR_Request **request,
+                    unsigned flags) __attribute__((noinline));
 static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                    MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
-                    MPIR_Request **request, unsigned flags)
+                    MPIR_Comm *comm, int attr, const MPIDI_av_entry_t *av, MPIR_Request **request,
+                    unsigned flags)
 {
     int mpi_errno = MPI_SUCCESS;
     MPIR_Request *sreq = *request;
@@ -28,7 +29,7 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
     MPIR_Datatype *dt_ptr;
 
     const int peer = MPIDI_LITE_peer(av);
-    const lite_envelope envelope = envelope_of(comm, context_offset, tag);
+    const lite_envelope envelope = envelope_of(comm, attr, tag);
 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
@@ -39,7 +40,7 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
         MPI_Aint packed_bytes;
         packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-        mpi_errno = MPIR_Typerep_pack(buf, count, datatype, 0, packed, data_sz, &packed_bytes);
+        mpi_errno = MPIDI_LITE_PACK(buf, count, datatype, 0, packed, data_sz, &packed_bytes);
         MPIR_ERR_CHECK(mpi_errno);
         MPIR_Assert(packed_bytes == (MPI_Aint) data_sz);
         data = packed;
@@ -85,7 +86,7 @@ fn_fail:
 /* Sends to the process of `av`. On success *request is a pending or a completed request; a given
  * *request is used, as the host's work queues want it. VCI lock held. */
 static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype, int tag,
-                          MPIR_Comm *comm, int context_offset, const MPIDI_av_entry_t *av,
+                          MPIR_Comm *comm, int attr, const MPIDI_av_entry_t *av,
                           MPIR_Request **request, unsigned flags)
 {
     int contig;
@@ -96,7 +97,7 @@ static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype
     /* Most small ones need no request of their own: the host has one for all that are complete. */
     MPIDI_Datatype_get_info(count, datatype, contig, bytes, type, true_lb);
     if (likely(*request == NULL && contig && flags == 0)) {
-        const lite_envelope envelope = envelope_of(comm, context_offset, tag);
+        const lite_envelope envelope = envelope_of(comm, attr, tag);
         const int peer = MPIDI_LITE_peer(av);
         const int code =
             lite_isend(MPIR_get_contig_ptr(buf, true_lb), bytes, peer, &envelope, 0, NULL, NULL);
@@ -107,7 +108,7 @@ static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype
         if (unlikely(code < 0))
             return MPIDI_LITE_error(code, peer, __func__, __LINE__);
     }
-    return send_any(buf, count, datatype, tag, comm, context_offset, av, request, flags);
+    return send_any(buf, count, datatype, tag, comm, attr, av, request, flags);
 }
 
 void MPIDI_LITE_send_done(MPIR_Request *sreq, const lite_status *status)
@@ -119,42 +120,64 @@ void MPIDI_LITE_send_done(MPIR_Request *sreq, const lite_status *status)
         sreq->status.MPI_ERROR = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
 }
 
+/* A collective tells its failure to the other side in two bits of the tag. They are outside of
+ * matching (see init_local), and the receiver finds them in status.MPI_TAG. */
+
+#if LITE_HOST_SINCE(4, 1, 0)
+/* One function for all sends, which the bits of `attr` tell apart. */
 int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                         MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                         MPIR_Request **request)
+                         MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request)
+{
+    int mpi_errno;
+    const unsigned flags = MPIR_PT2PT_ATTR_GET_SYNCFLAG(attr) ? LITE_SEND_SYNC : 0;
+    MPIR_FUNC_ENTER;
+
+    if (unlikely(attr & MPIDI_LITE_ATTR_PROC_FAILED))
+        MPIR_TAG_SET_PROC_FAILURE_BIT(tag);
+    else if (unlikely(attr & MPIDI_LITE_ATTR_FAILED))
+        MPIR_TAG_SET_ERROR_BIT(tag);
+
+    MPIDI_LITE_LOCK();
+    mpi_errno = send_to(buf, count, datatype, tag, comm, attr, av, request, flags);
+    if (mpi_errno == MPI_SUCCESS)
+        MPIDI_LITE_SENT(*request);
+    MPIDI_LITE_UNLOCK();
+
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+}
+#else
+int MPIDI_LITE_mpi_isend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
+                         MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, 0);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
+    mpi_errno = send_to(buf, count, datatype, tag, comm, attr, av, request, 0);
+    MPIDI_LITE_UNLOCK();
 
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
 int MPIDI_LITE_mpi_issend(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                          MPIR_Request **request)
+                          MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-    mpi_errno =
-        send_to(buf, count, datatype, tag, comm, context_offset, av, request, LITE_SEND_SYNC);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
+    mpi_errno = send_to(buf, count, datatype, tag, comm, attr, av, request, LITE_SEND_SYNC);
+    MPIDI_LITE_UNLOCK();
 
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
 
-/* A collective tells its failure to the other side in two bits of the tag. They are outside of
- * matching (see init_local), and the receiver finds them in status.MPI_TAG. */
 int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank, int tag,
-                          MPIR_Comm *comm, int context_offset, MPIDI_av_entry_t *av,
-                          MPIR_Request **request, MPIR_Errflag_t *errflag)
+                          MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av, MPIR_Request **request,
+                          MPIR_Errflag_t *errflag)
 {
     int mpi_errno;
     MPIR_FUNC_ENTER;
@@ -165,13 +188,14 @@ int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype
     default: MPIR_TAG_SET_ERROR_BIT(tag);
     }
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
-    mpi_errno = send_to(buf, count, datatype, tag, comm, context_offset, av, request, 0);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
+    mpi_errno = send_to(buf, count, datatype, tag, comm, attr, av, request, 0);
+    MPIDI_LITE_UNLOCK();
 
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
+#endif
 
 /* MPI allows a send to be uncancellable (4.0, 3.8.4: "either the cancellation succeeds or the send
  * succeeds"), and cancelling one that is on its way would need the receiver's consent. */

@@ -135,7 +135,7 @@ void MPIDI_LITE_part_from_strangers(void)
         return; /* their end will be a loss, no worse */
     MPID_THREAD_CS_ENTER_REC_VCI(MPIDI_VCI(MPIDI_LITE_VCI).lock);
     mark_callers(in_use, peers);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
     MPID_THREAD_CS_ENTER(VCI, MPIDIU_THREAD_DYNPROC_MUTEX);
     for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
         const MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);
@@ -341,11 +341,11 @@ void MPIDI_LITE_close_port(int tag)
     first_words words;
     int peer;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
     lite_close_port((uint32_t) tag);
     while (take(tag, -1, 0, &peer, &words))
         refuse(peer, &words);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
 }
 
 void MPIDI_LITE_forget_first_words(void)
@@ -372,14 +372,14 @@ int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int 
     memcpy(words.data, buf, (size_t) size);
     words.bytes = (uint32_t) size;
 
-    MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_LOCK();
     if (conversation.state == CALLING) {
         words.kind = CALL;
         words.call = conversation.call = ++last_call;
         memcpy(words.proof, conversation.proof, sizeof(words.proof));
     }
     const int code = say(peer, &words);
-    MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+    MPIDI_LITE_UNLOCK();
 
     const bool calling = conversation.state == CALLING;
     conversation.state = calling && code >= 0 ? CALLED : IDLE;
@@ -410,9 +410,9 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     words = nothing;
     MPL_wtime(&start);
     for (;;) {
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_LOCK();
         const bool found = take(tag, peer, conversation.call, &from, &words);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_UNLOCK();
         if (found)
             break;
         if (calling && lite_check_peer(peer) < 0)
@@ -451,10 +451,10 @@ fn_fail:
     if (calling) {
         const first_words taken_back = {.kind = TAKEN_BACK, .tag = tag, .call = conversation.call};
         uint64_t gpid;
-        MPID_THREAD_CS_ENTER(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_LOCK();
         if (words.kind != REFUSAL && lite_check_peer(peer) == LITE_OK)
             say(peer, &taken_back);
-        MPID_THREAD_CS_EXIT(VCI, MPIDI_VCI(MPIDI_LITE_VCI).lock);
+        MPIDI_LITE_UNLOCK();
         if (find_gpid(peer, &gpid))
             forget_call(gpid);
     }

@@ -17,6 +17,7 @@ typedef long MPI_Aint;
 
 #include "ch_lite/ch4/lite_pre.h"
 
+#define MPICH_VERSION "4.0.2"
 #define MPICH_NUMVERSION 40002300
 #define MPIDI_CH4_DIRECT_NETMOD 1
 

@@ -1,0 +1,162 @@
+/* What differs between the hosts, MPICH 4.0.2 to 4.3, in one place: the rest of the glue is written
+ * for what these names mean. docs/hosts.md tells the differences. Included by lite_impl.h, after
+ * the host's headers. */
+#ifndef LITE_HOST_H_INCLUDED
+#define LITE_HOST_H_INCLUDED
+
+#define LITE_HOST(major, minor, revision) ((major) *10000000 + (minor) *100000 + (revision) *1000)
+#define LITE_HOST_SINCE(major, minor, revision) \
+    (MPICH_NUMVERSION >= LITE_HOST(major, minor, revision))
+
+#define LITE_HOST_BELOW(major, minor, revision) (!LITE_HOST_SINCE(major, minor, revision))
+
+/* A later host may compile and be wrong: names stay, meanings change. These are the hosts whose
+ * sources were read for this file; which of them were tried, scripts/install-device knows. */
+#if LITE_HOST_BELOW(4, 0, 2) || LITE_HOST_SINCE(4, 4, 0)
+#error "ch_lite's glue is for MPICH 4.0.2 to 4.3"
+#endif
+
+/* ---- locks ---- */
+
+#define MPIDI_LITE_VCI_LOCK MPIDI_VCI(MPIDI_LITE_VCI).lock
+#define MPIDI_LITE_LOCK() MPID_THREAD_CS_ENTER(VCI, MPIDI_LITE_VCI_LOCK)
+#define MPIDI_LITE_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_LITE_VCI_LOCK)
+
+/* In mpi_irecv with a partner in shared memory. Since 4.1 the host holds the lock then; before, it
+ * may, and locks recursively. */
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_LOCK_RECV(partner) \
+    do {                              \
+        if ((partner) == NULL)        \
+            MPIDI_LITE_LOCK();        \
+    } while (0)
+#define MPIDI_LITE_UNLOCK_RECV(partner) \
+    do {                                \
+        if ((partner) == NULL)          \
+            MPIDI_LITE_UNLOCK();        \
+    } while (0)
+#else
+#define MPIDI_LITE_LOCK_RECV(partner) MPID_THREAD_CS_ENTER_REC_VCI(MPIDI_LITE_VCI_LOCK)
+#define MPIDI_LITE_UNLOCK_RECV(partner) MPIDI_LITE_UNLOCK()
+#endif
+
+/* In the hooks that complete one-sided operations: since 4.2 the host holds the lock. */
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_LOCK_RMA_HOOK() \
+    do {                           \
+    } while (0)
+#define MPIDI_LITE_UNLOCK_RMA_HOOK() \
+    do {                             \
+    } while (0)
+#else
+#define MPIDI_LITE_LOCK_RMA_HOOK() MPIDI_LITE_LOCK()
+#define MPIDI_LITE_UNLOCK_RMA_HOOK() MPIDI_LITE_UNLOCK()
+#endif
+
+/* ---- requests ---- */
+
+#if LITE_HOST_SINCE(4, 0, 3)
+#define MPIDI_LITE_COMPLETE(req) MPIDI_Request_complete_fast(req)
+#else
+#define MPIDI_LITE_COMPLETE(req) MPIDIU_request_complete(req)
+#endif
+
+/* The request in shared memory of an any-source receive. */
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_PARTNER(req) ((req)->dev.anysrc_partner)
+#else
+#define MPIDI_LITE_PARTNER(req) MPIDI_REQUEST_ANYSOURCE_PARTNER(req)
+#endif
+
+/* That a request is not for shared memory: since 4.3 the module says so of what it sends. */
+#if LITE_HOST_SINCE(4, 3, 0) && !defined(MPIDI_CH4_DIRECT_NETMOD)
+#define MPIDI_LITE_SENT(req) (MPIDI_REQUEST(req, is_local) = 0)
+#else
+#define MPIDI_LITE_SENT(req) \
+    do {                     \
+    } while (0)
+#endif
+
+/* ---- the word behind the communicator: of sends, receives and probes ----
+ * An offset to the context id up to 4.0; since 4.1 bits, of which a send has more. */
+
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_CONTEXT_OFFSET(attr) MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr)
+/* The bits, not what the host's macro makes of them, which are other numbers in 5.0. */
+#define MPIDI_LITE_ATTR_PROC_FAILED 0x2
+#define MPIDI_LITE_ATTR_FAILED 0x4
+#else
+#define MPIDI_LITE_CONTEXT_OFFSET(attr) (attr)
+#endif
+
+/* ---- types of parameters ---- */
+
+#if LITE_HOST_SINCE(4, 0, 3)
+#define MPIDI_LITE_CANCEL_RECV_PARAMETERS MPIR_Request *rreq, bool is_blocking
+#define MPIDI_LITE_CANCEL_RECV_ARGUMENTS rreq, is_blocking
+#else
+#define MPIDI_LITE_CANCEL_RECV_PARAMETERS MPIR_Request *rreq
+#define MPIDI_LITE_CANCEL_RECV_ARGUMENTS rreq
+#endif
+
+#if LITE_HOST_SINCE(4, 1, 0)
+typedef MPI_Aint MPIDI_LITE_rma_count;
+#else
+typedef int MPIDI_LITE_rma_count;
+#endif
+
+/* Progress: since 4.2 it says whether there was any, and is skipped when shared memory has made
+ * some. */
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int *made_progress
+#define MPIDI_LITE_PROGRESS_ARGUMENTS vci, made_progress
+#define MPIDI_LITE_MADE_PROGRESS() (*made_progress = 1)
+#else
+#define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int blocking
+#define MPIDI_LITE_PROGRESS_ARGUMENTS vci, blocking
+#define MPIDI_LITE_MADE_PROGRESS() \
+    do {                           \
+    } while (0)
+#endif
+
+/* ---- datatypes ---- */
+
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_PACK(...) MPIR_Typerep_pack(__VA_ARGS__, MPIR_TYPEREP_FLAG_NONE)
+#define MPIDI_LITE_UNPACK(...) MPIR_Typerep_unpack(__VA_ARGS__, MPIR_TYPEREP_FLAG_NONE)
+static inline int MPIDI_LITE_IOV_LEN(MPI_Aint count, MPI_Datatype type, MPI_Aint bytes,
+                                     MPI_Aint *length)
+{
+    MPI_Aint covered;
+    return MPIR_Typerep_iov_len(count, type, bytes, length, &covered);
+}
+#else
+#define MPIDI_LITE_PACK(...) MPIR_Typerep_pack(__VA_ARGS__)
+#define MPIDI_LITE_UNPACK(...) MPIR_Typerep_unpack(__VA_ARGS__)
+#define MPIDI_LITE_IOV_LEN MPIR_Typerep_iov_len
+#endif
+
+/* ---- ch4's own, under other names ---- */
+
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_RANK_IS_LOCAL(rank, comm) MPIDIU_av_is_local(MPIDIU_comm_rank_to_av(comm, rank))
+#else
+#define MPIDI_LITE_RANK_IS_LOCAL(rank, comm) MPIDIU_rank_is_local(rank, comm)
+#endif
+
+#if LITE_HOST_SINCE(4, 3, 0)
+#define MPIDI_LITE_PRECV_INIT(buf, partitions, count, type, source, tag, comm, info, request) \
+    MPIDIG_mpi_precv_init(buf, partitions, count, type, source, tag, comm, info, false, request)
+#else
+#define MPIDI_LITE_PRECV_INIT MPIDIG_mpi_precv_init
+#endif
+
+/* ---- shared memory's state ---- */
+
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_POSIX MPIDI_POSIX_global.per_vci[MPIDI_LITE_VCI]
+#else
+#define MPIDI_LITE_POSIX MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI]
+#endif
+
+#endif /* LITE_HOST_H_INCLUDED */
