@@ -1,6 +1,5 @@
 /* What differs between the hosts, MPICH 4.0.2 to 4.3, in one place: the rest of the glue is written
- * for what these names mean. docs/hosts.md tells the differences. Included by lite_impl.h, after
- * the host's headers. */
+ * for what these names mean. Included by lite_impl.h, after the host's headers. */
 #ifndef LITE_HOST_H_INCLUDED
 #define LITE_HOST_H_INCLUDED
 

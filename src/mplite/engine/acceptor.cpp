@@ -71,8 +71,8 @@ void Acceptor::accepted(int fd, const sockaddr_storage& from) {
 bool Acceptor::accept_all() {
   bool any = false;
   for (;;) {
-    // Without a node the listener stays readable, and ordinary context accepts: nobody is pushed
-    // out for that who has said hello, as he would have to begin again.
+    // Without a node the listener stays readable, and ordinary context accepts, unless one that
+    // has not said hello yet can make room: who has would have to begin again.
     if (core_.connections.free_count() == 0 && (core_.mode.in_signal_handler || !up_.refill()) &&
         !core_.handshaking.has_silent()) {
       listener_.rest();

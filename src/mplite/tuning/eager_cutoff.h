@@ -11,7 +11,7 @@ namespace mplite {
 
 // What the handler has a block for (blocks.h): a longer eager message that no receive waits for
 // holds up its connection. A late receive of up to this length costs a copy; by rendezvous it would
-// cost the transfer (test/bench: scripts/compare --patterns late).
+// cost the transfer (scripts/compare --patterns late).
 inline constexpr std::uint64_t kEagerCutoff = 256 * 1024;
 // To a peer whose receives are there in time, so that nothing is copied. Above it a rendezvous with
 // its fragment is as fast (1.5 and 2 MB: 2 % slower and faster). At most half of the credit window,
