@@ -476,6 +476,39 @@ START_TEST(what_the_host_said_of_members_ends_with_the_communicator) {
 }
 END_TEST
 
+// What the host said is forgotten when any communicator ends. The next message waits for the host
+// then, if the handler meets it, and the one behind it must not take its receive.
+START_TEST(no_message_overtakes_one_that_the_host_has_to_be_asked_about_again) {
+  for (const bool in_handler : {false, true}) {
+    auto w = two_jobs();
+    lite_request *r, *receive;
+    lite_status status;
+    std::uint8_t into[8] = {};
+    w->as(0);
+    lite_set_member_callback(is_member);
+    const lite_envelope own = {6, 2, 3};
+    ck_assert_int_eq(lite_irecv(into, 8, 2, &own, nullptr, &status, &receive), LITE_PENDING);
+    lite_members_changed();
+    w->as(2);
+    // not of the kind that the sole posted receive is compared with before everything else
+    ck_assert_int_eq(lite_isend("11111111", 8, 0, &own, LITE_SEND_SYNC, nullptr, &r), LITE_PENDING);
+    w->handler(0);
+    ck_assert_uint_eq(w->devices[0]->unexpected_count(), 1);
+    w->as(2);
+    ck_assert_int_eq(lite_isend("22222222", 8, 0, &own, 0, nullptr, &r), LITE_OK);
+    if (in_handler) w->handler(0);
+    w->settle();
+    w->as(0);
+    status = completed(*w, 0, receive);
+    ck_assert_int_eq(status.error, LITE_OK);
+    ck_assert_int_eq(std::memcmp(into, "11111111", 8), 0);
+    ck_assert_int_eq(lite_irecv(into, 8, 2, &own, nullptr, &status, &receive), LITE_OK);
+    ck_assert_int_eq(std::memcmp(into, "22222222", 8), 0);
+    finish_foreign(*w);
+  }
+}
+END_TEST
+
 START_TEST(offers_of_a_foreign_process_are_bounded_far_above_what_programs_have) {
   auto w = two_jobs();
   w->as(0);

@@ -116,6 +116,8 @@ bool take_awaited(Core& core, const void* at, std::size_t bytes, int from) {
       m.bytes != bytes - sizeof m || m.bytes > r->bytes || m.bytes >= core.sole_posted_end)
       [[unlikely]]
     return false;
+  if (!core.is_own_job(from) && !core.peers[from].unverified.empty()) [[unlikely]]
+    return false;  // one that the host has to be asked about came before
   Credits& credits = core.peers[from].credits[kPointToPoint];
   const std::uint64_t charge = message_charge(m.bytes);
   if (!credits.takes(charge) || !credits.refund(m.header.credit)) [[unlikely]]
