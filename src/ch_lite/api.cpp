@@ -343,6 +343,8 @@ int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count
 }
 
 int lite_progress(void) {
+  if (device_current == nullptr) [[unlikely]]
+    return 0;
   Device& device = *device_current;
   LITE_HOT_SET(polls_since_exit, LITE_HOT_GET(polls_since_exit) + 1);
   came_to_look(LITE_CALL_PROGRESS);

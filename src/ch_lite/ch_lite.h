@@ -213,7 +213,8 @@ int lite_request_holds_buffer(const lite_request* request);
 /* Moves everything that can move, then delivers arrived active messages to the callback. Returns
  * the number of completions waiting (0: none) or LITE_ERR_*. Called again and again while the host
  * waits, it yields and then sleeps by the waiting policy, as far as the kind of call permits it
- * (lite_host_call_begins). Without any: when no lite_host_exit came in between. */
+ * (lite_host_call_begins). Without any: when no lite_host_exit came in between. Before
+ * lite_init_world there is nothing to move: 0. */
 int lite_progress(void);
 
 /* The same for a host that polls shared memory as well (lite_set_shared_memory): 1 instead of a

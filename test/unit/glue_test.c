@@ -438,7 +438,7 @@ END_TEST
 
 START_TEST(caller_that_takes_no_answer_has_one_waiting) {
   struct {
-    uint32_t kind; /* first_words of lite_spawn.c: a call */
+    uint32_t kind; /* MPIDI_LITE_first_words of lite_calls.h: a call */
     int32_t tag;
     uint64_t call;
     char proof[LITE_PROOF_BYTES];
@@ -449,7 +449,7 @@ START_TEST(caller_that_takes_no_answer_has_one_waiting) {
   credit[FRIEND] = 2000;
   for (words.call = 1; words.call <= 1000; words.call++)
     for (int peer = FRIEND; peer <= STRANGER; peer += STRANGER - FRIEND)
-      MPIDI_LITE_hear_first_words(peer, &words, bytes); /* its proof is none: refused */
+      MPIDI_LITE_hear_first_words(peer, &words, bytes, NULL, 0); /* its proof is none: refused */
   ck_assert_int_eq(sent[STRANGER], 4);
   ck_assert_int_eq(sent[FRIEND], 1000);
 }

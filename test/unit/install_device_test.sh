@@ -92,27 +92,66 @@ verdict refuses_what_is_no_mpich refuses "is not the top of an MPICH"
 install "$work/nowhere"
 verdict refuses_a_missing_directory says "is not a directory"
 
-# MPICH 4: one version is verified, and every other one is refused by name before anything is touched.
+# MPICH 4: the versions that were tried, and every other one is refused by name before anything is touched.
 tree4() { # VERSION
   rm -rf "$work/mpich"
   mkdir -p "$work/mpich/maint" "$work/mpich/src/mpid/ch4/netmod/ucx"
   printf 'm4_define([MPICH_VERSION_m4],[%s])dnl\n' "$1" >"$work/mpich/maint/version.m4"
   printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$work/mpich/subsys_include.m4"
 }
-for version in 4.0 4.0.1 4.0.3 4.0.20 4.1.2 5.0.1 ''; do
+for version in 4.0 4.0.1 4.0.20 4.1b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
   tree4 "$version"
   before
   install "$work/mpich"
   verdict "refuses_mpich_4 ${version:-without a version}" refuses "is MPICH ${version:-of unknown version}"
   verdict "refuses_mpich_4 ${version:-without a version}" says "4.0.2"
+  verdict "refuses_mpich_4 ${version:-without a version}" says "--force"
 done
-tree4 4.0.3
-install "$work/mpich"
-verdict tells_why_not_4.0.3 says "a symbol missing"
-tree4 4.0.2
-install "$work/mpich"
-verdict takes_mpich_4.0.2 says "1/4 copying the package and the glue"
+for version in 4.0.2 4.0.3 4.1 4.1.3 4.2.0 4.2.3 4.3.2 5.0.1; do
+  tree4 "$version"
+  install "$work/mpich"
+  verdict "takes_mpich $version" says "1/4 copying the package and the glue"
+done
 verdict brings_what_automake_reads brings_what_automake_reads "$work/mpich/modules/lite"
+tree4 4.4.0
+install --force "$work/mpich"
+verdict force_warns says "warning: ch_lite has never been tried with MPICH 4.4.0"
+verdict force_goes_on says "1/4 copying the package and the glue"
+
+# What it puts into the host's sources, by version: each edit where it belongs, and a tree that looks otherwise is refused.
+full_tree4() { # VERSION
+  local m=$work/mpich
+  tree4 "$1"
+  mkdir -p "$m/src/mpid/ch4/netmod" "$m/src/mpid/ch4/src" "$m/src/mpid/ch4/shm/src" "$m/src/include"
+  echo "the host's list" >"$m/src/mpid/ch4/netmod/Makefile.mk"
+  printf '%s\n' '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);' '    free_port_name_tag(tag);' >"$m/src/mpid/ch4/src/ch4_spawn.c"
+  {
+    echo 'int MPIDI_Reduce_intra_composition_alpha(int a)'
+    printf '    mpi_errno = %s_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,\n' MPIDI_NM MPIDI_SHM
+    echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
+  } >"$m/src/mpid/ch4/src/ch4_coll_impl.h"
+  echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$m/src/mpid/ch4/shm/src/shm_progress.h"
+  echo 'a configure' >"$m/configure.ac"
+  echo 'a makefile' >"$m/Makefile.am"
+}
+ours_in() { grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' "$work/mpich/src/mpid/ch4/$1" || true; }
+edits_are() { # PORTS REDUCE SHARED_MEMORY
+  [ "$(ours_in src/ch4_spawn.c) $(ours_in src/ch4_coll_impl.h) $(ours_in shm/src/shm_progress.h)" = "$*" ]
+}
+for row in "4.0.3 2 2 0" "4.1.3 2 0 0" "4.2.0 2 0 2" "4.3.2 2 0 2" "5.0.1 2 0 2"; do
+  read -r version edits <<<"$row"
+  full_tree4 "$version"
+  before
+  install "$work/mpich"
+  # shellcheck disable=SC2086  # three words
+  verdict "edits_the_host $version" edits_are $edits
+  install --remove "$work/mpich"
+  verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
+done
+full_tree4 4.3.2
+echo 'something else' >"$work/mpich/src/mpid/ch4/shm/src/shm_progress.h"
+install "$work/mpich"
+verdict refuses_a_tree_that_was_changed says "does not poll shared memory the way that MPICH 4.3.2 does"
 # An older script took 4.0.3 too: what it left can be taken out.
 tree4 4.0.3
 mkdir -p "$work/mpich/modules/lite" "$work/mpich/.ch_lite"

@@ -26,6 +26,8 @@ printf '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrna
   echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
   echo ' MPIDI_Reduce_intra_composition_beta('
 } >"$src/src/mpid/ch4/src/ch4_coll_impl.h"
+mkdir -p "$src/src/mpid/ch4/shm/src"
+echo '    ret = MPIDI_POSIX_progress(vci, blocking);' >"$src/src/mpid/ch4/shm/src/shm_progress.h"
 touch "$src/src/mpid/ch4/netmod/Makefile.mk" "$src/configure.ac" "$src/Makefile.am"
 cat >"$src/made-configure" <<'END'
 #!/bin/sh
@@ -51,6 +53,29 @@ verdict host_checks_arguments_as_ever test -z "$(grep -E 'error-checking|ndebug'
 quickstart -- --enable-fast=O1,ndebug --enable-static
 verdict arguments_of_the_user_win test "$status:$(last_of --enable-fast)" = 0:--enable-fast=O1,ndebug
 verdict arguments_of_the_user_win test "$(tail -n 1 "$work/build/arguments")" = --enable-static
+
+# A release's tar file: unpacked under the build directory and taken from there; another one is another build.
+quickstart_tarball() { # FILE
+  status=0
+  text=$("$top/scripts/quickstart" --no-run --build "$work/build" --prefix "$work/prefix" --mpich-tarball "$1" 2>&1) || status=$?
+}
+"$top/scripts/install-device" --remove "$src" >/dev/null 2>&1
+tar -czf "$work/mpich-4.0.2.tar.gz" -C "$work" --transform 's,^src,mpich-4.0.2,' src
+rm -f "$work/build/arguments"
+quickstart_tarball "$work/mpich-4.0.2.tar.gz"
+verdict tarball_is_built test "$status" = 0 -a -f "$work/build/mpich-src/src/mpid/ch4/netmod/lite/lite_impl.h" -a -f "$work/build/arguments"
+quickstart_tarball "$work/mpich-4.0.2.tar.gz"
+verdict tarball_is_unpacked_once says "have it"
+sed -i 's/4\.0\.2/4.0.3/' "$src/maint/version.m4"
+tar -czf "$work/mpich-4.0.3.tar.gz" -C "$work" --transform 's,^src,mpich-4.0.3,' src
+rm -f "$work/build/arguments"
+quickstart_tarball "$work/mpich-4.0.3.tar.gz"
+verdict another_tarball_is_another_build test "$status" = 0 -a -f "$work/build/arguments"
+echo nothing >"$work/empty.tar.gz"
+quickstart_tarball "$work/empty.tar.gz"
+verdict what_is_no_tarball_is_refused says "could not unpack"
+quickstart_tarball "$work/nowhere.tar.gz"
+verdict missing_tarball_is_refused says "cannot be read"
 verdict nothing_is_fetched test ! -e "$work/forbidden"
 
 total=$((passed + failed))

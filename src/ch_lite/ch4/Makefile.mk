@@ -4,11 +4,14 @@
 if BUILD_CH4_NETMOD_LITE
 
 noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
+                      src/mpid/ch4/netmod/lite/lite_calls.h \
                       src/mpid/ch4/netmod/lite/lite_host.h \
                       src/mpid/ch4/netmod/lite/lite_impl.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
+                      src/mpid/ch4/netmod/lite/lite_barrier.c \
+                      src/mpid/ch4/netmod/lite/lite_calls.c \
                       src/mpid/ch4/netmod/lite/lite_error.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \
                       src/mpid/ch4/netmod/lite/lite_init.c \
@@ -19,6 +22,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_rma.c \
                       src/mpid/ch4/netmod/lite/lite_send.c \
                       src/mpid/ch4/netmod/lite/lite_spawn.c \
+                      src/mpid/ch4/netmod/lite/lite_spawn5.c \
                       src/mpid/ch4/netmod/lite/lite_tools.c
 
 external_subdirs   += modules/lite

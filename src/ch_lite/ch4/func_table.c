@@ -96,7 +96,8 @@ BY_NAME(bool, am_check_eager,
          MPI_Datatype datatype, MPIR_Request *sreq),
         (am_hdr_sz, data_sz, data, count, datatype, sreq))
 #if LITE_HOST_SINCE(4, 3, 0)
-BY_NAME(bool, am_can_do_tag, (void), ())
+BY_NAME(bool, am_can_do_tag, (MPIDI_LITE_AM_CAN_DO_TAG_PARAMETERS),
+        (MPIDI_LITE_AM_CAN_DO_TAG_ARGUMENTS))
 BY_NAME(int, am_tag_send,
         (int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf, MPI_Aint count,
          MPI_Datatype datatype, int src_vci, int dst_vci, MPIR_Request *sreq),
@@ -108,8 +109,10 @@ BY_NAME(int, am_tag_recv,
 #endif
 BY_NAME(void, am_request_init, (MPIR_Request * req), (req))
 BY_NAME(void, am_request_finalize, (MPIR_Request * req), (req))
+#if LITE_HOST_BELOW(5, 0, 0)
 BY_NAME(int, comm_get_gpid, (MPIR_Comm * comm, int idx, uint64_t *gpid, bool is_remote),
         (comm, idx, gpid, is_remote))
+#endif
 BY_NAME(int, rank_is_local, (int rank, MPIR_Comm *comm), (rank, comm))
 BY_NAME(int, rma_win_cmpl_hook, (MPIR_Win * win), (win))
 BY_NAME(int, rma_win_local_cmpl_hook, (MPIR_Win * win), (win))
@@ -148,11 +151,19 @@ BY_NAME(int, mpi_rget,
 MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     /* ours */
     .init_local = MPIDI_LITE_init_local,
-    .init_world = MPIDI_LITE_init_world,
     .mpi_finalize_hook = MPIDI_LITE_mpi_finalize_hook,
+#if LITE_HOST_SINCE(5, 0, 0)
+    .comm_set_vcis = MPIDI_LITE_comm_set_vcis,
+    .insert_upid = MPIDI_LITE_insert_upid,
+    .dynamic_sendrecv = MPIDI_LITE_dynamic_sendrecv,
+#else
+    .init_world = MPIDI_LITE_init_world,
     .post_init = MPIDI_LITE_post_init,
+    .comm_get_gpid = MPIDI_LITE_comm_get_gpid,
+    .upids_to_gpids = MPIDI_LITE_upids_to_gpids,
 #if LITE_HOST_SINCE(4, 2, 0)
     .init_vcis = MPIDI_LITE_init_vcis,
+#endif
 #endif
 #if LITE_HOST_SINCE(4, 3, 0)
     .am_can_do_tag = MPIDI_LITE_am_can_do_tag,
@@ -170,9 +181,7 @@ MPIDI_NM_funcs_t MPIDI_NM_lite_funcs = {
     .am_eager_limit = MPIDI_LITE_am_eager_limit,
     .am_eager_buf_limit = MPIDI_LITE_am_eager_buf_limit,
     .am_check_eager = MPIDI_LITE_am_check_eager,
-    .comm_get_gpid = MPIDI_LITE_comm_get_gpid,
     .get_local_upids = MPIDI_LITE_get_local_upids,
-    .upids_to_gpids = MPIDI_LITE_upids_to_gpids,
     .dynamic_send = MPIDI_LITE_dynamic_send,
     .dynamic_recv = MPIDI_LITE_dynamic_recv,
     .am_request_init = MPIDI_LITE_am_request_init,

@@ -67,7 +67,7 @@ static bool is_partitioned_with(const MPIR_Request *req, MPIR_Request_kind_t kin
         return false;
     return is_in(req->comm,
                  kind == MPIR_REQUEST_KIND__PART_SEND ? MPIDI_PART_REQUEST(req, u.send.dest)
-                                                      : MPIDI_PART_REQUEST(req, u.recv.source),
+                                                      : MPIDI_LITE_PART_SOURCE(req),
                  peer);
 }
 
@@ -91,7 +91,7 @@ int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t h
     (void) behind
 
     if (handler == MPIDI_LITE_AM_FIRST_WORDS)
-        return LITE_MEMBER;
+        return data_bytes <= MPIDI_LITE_EXCHANGE_BYTES_MAX ? LITE_MEMBER : LITE_NOT_A_MEMBER;
     if (handler >= MPIDI_AM_HANDLERS_MAX || MPIDIG_global.target_msg_cbs[handler] == NULL)
         return LITE_NOT_A_MEMBER;
     switch (handler) {
@@ -203,7 +203,7 @@ void MPIDI_LITE_am_deliver(int peer, uint32_t handler, const void *header, size_
                            const void *data, size_t data_bytes, void *arg)
 {
     if (unlikely(handler == MPIDI_LITE_AM_FIRST_WORDS)) {
-        MPIDI_LITE_hear_first_words(peer, header, header_bytes);
+        MPIDI_LITE_hear_first_words(peer, header, header_bytes, data, data_bytes);
         return;
     }
     int attr = 0; /* not local, not asynchronous */
@@ -227,7 +227,23 @@ void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t *send)
     MPL_free(send->packed);
     MPL_free(send);
     /* last: it may free sreq or send the next message */
-    MPIDIG_global.origin_cbs[handler](sreq);
+    if (sreq != NULL)
+        MPIDIG_global.origin_cbs[handler](sreq);
+}
+
+MPIDI_LITE_am_send_t *MPIDI_LITE_am_copy_to_send(const void *data, size_t bytes)
+{
+    MPIDI_LITE_am_send_t *send = MPL_calloc(1, sizeof(*send), MPL_MEM_OTHER);
+
+    if (send == NULL)
+        return NULL;
+    send->packed = MPL_malloc(bytes, MPL_MEM_BUFFER);
+    if (send->packed == NULL) {
+        MPL_free(send);
+        return NULL;
+    }
+    memcpy(send->packed, data, bytes);
+    return send;
 }
 
 int MPIDI_LITE_am_isend(int rank, MPIR_Comm *comm, int handler_id, const void *am_hdr,
@@ -351,7 +367,7 @@ bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void 
 #if LITE_HOST_SINCE(4, 3, 0)
 /* The data of an active message by a tagged send of the module: for modules in which that is
  * faster. Ours brings any size as it is. */
-bool MPIDI_LITE_am_can_do_tag(void)
+bool MPIDI_LITE_am_can_do_tag(MPIDI_LITE_AM_CAN_DO_TAG_PARAMETERS)
 {
     return false;
 }

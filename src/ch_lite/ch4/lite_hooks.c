@@ -1,8 +1,8 @@
 /* The rest of the table: which communicators there are, hooks where the module has nothing to add,
  * requests that go on to ch4's active-message code under another name, and process names. */
-#include <pthread.h>
-
 #include "lite_impl.h"
+/* behind the host's headers, which choose what libc declares */
+#include <pthread.h>
 
 /* ---- communicators by context, for the device's questions ----
  *
@@ -76,8 +76,16 @@ bool MPIDI_LITE_shares_a_communicator(int peer)
 int MPIDI_LITE_comm_pre_hook(MPIR_Comm *comm)
 {
     int mpi_errno = MPI_SUCCESS;
-    known_comm *known = MPL_malloc(sizeof(*known), MPL_MEM_COMM);
+    known_comm *known = NULL;
 
+#if LITE_HOST_SINCE(5, 0, 0)
+    /* the first one of a job: nobody knows an address yet */
+    if (comm->attr & MPIR_COMM_ATTR__BOOTSTRAP) {
+        mpi_errno = MPIDI_LITE_init_world();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+#endif
+    known = MPL_malloc(sizeof(*known), MPL_MEM_COMM);
     MPIR_ERR_CHKANDJUMP(known == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
     known->comm = comm;
     known->context = comm->recvcontext_id;
@@ -86,6 +94,7 @@ int MPIDI_LITE_comm_pre_hook(MPIR_Comm *comm)
     known->next = *bucket;
     *bucket = known;
     pthread_mutex_unlock(&known_comms_mutex);
+    MPIDI_LITE_meet_members(comm);
 
 fn_exit:
     return mpi_errno;
@@ -189,6 +198,7 @@ int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm *comm)
     return MPIDI_LITE_RANK_IS_LOCAL(rank, comm);
 }
 
+#if LITE_HOST_BELOW(5, 0, 0)
 int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_remote)
 {
     int avtid = 0, lpid = 0;
@@ -201,3 +211,4 @@ int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_r
     *gpid = MPIDIU_GPID_CREATE(avtid, lpid);
     return MPI_SUCCESS;
 }
+#endif

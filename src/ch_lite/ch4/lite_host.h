@@ -1,4 +1,4 @@
-/* What differs between the hosts, MPICH 4.0.2 to 4.3, in one place: the rest of the glue is written
+/* What differs between the hosts, MPICH 4.0.2 to 5.0, in one place: the rest of the glue is written
  * for what these names mean. Included by lite_impl.h, after the host's headers. */
 #ifndef LITE_HOST_H_INCLUDED
 #define LITE_HOST_H_INCLUDED
@@ -9,17 +9,53 @@
 
 #define LITE_HOST_BELOW(major, minor, revision) (!LITE_HOST_SINCE(major, minor, revision))
 
-/* A later host may compile and be wrong: names stay, meanings change. These are the hosts whose
- * sources were read for this file; which of them were tried, scripts/install-device knows. */
-#if LITE_HOST_BELOW(4, 0, 2) || LITE_HOST_SINCE(4, 4, 0)
-#error "ch_lite's glue is for MPICH 4.0.2 to 4.3"
+/* A later host may compile and be wrong: names stay, meanings change. Which hosts were tried,
+ * scripts/install-device knows, and it refuses the others. */
+#if LITE_HOST_BELOW(4, 0, 2)
+#error "ch_lite's glue is for MPICH 4.0.2 and later"
+#endif
+/* What the host has changed in a function's parameters must not pass as a warning. */
+#pragma GCC diagnostic error "-Wincompatible-pointer-types"
+#pragma GCC diagnostic error "-Wimplicit-function-declaration"
+#pragma GCC diagnostic error "-Wint-conversion"
+
+/* ---- VCIs: how many the host has made by MPI_Init's start, up to 4.1 ---- */
+
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_VCIS() MPIDI_global.n_total_vcis
+#else
+#define MPIDI_LITE_VCIS() MPIDI_global.n_vcis
 #endif
 
 /* ---- locks ---- */
 
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_VCI_LOCK MPIDI_VCI_LOCK(MPIDI_LITE_VCI)
+#else
 #define MPIDI_LITE_VCI_LOCK MPIDI_VCI(MPIDI_LITE_VCI).lock
+#endif
 #define MPIDI_LITE_LOCK() MPID_THREAD_CS_ENTER(VCI, MPIDI_LITE_VCI_LOCK)
 #define MPIDI_LITE_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_LITE_VCI_LOCK)
+
+/* Where the caller may hold it already: the host's functions that let go of a communicator are
+ * called from within progress, too. (The host's own macro for that is gone since 4.2.) */
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+static inline bool MPIDI_LITE_lock_if_not_held(void)
+{
+    MPL_thread_id_t self, owner = MPIDI_LITE_VCI_LOCK.owner;
+    int held = 0;
+
+    if (!MPIR_ThreadInfo.isThreaded)
+        return false;
+    MPL_thread_self(&self);
+    MPL_thread_same(&self, &owner, &held);
+    if (!held)
+        MPIDI_LITE_LOCK();
+    return !held;
+}
+#else
+#define MPIDI_LITE_lock_if_not_held() false
+#endif
 
 /* In mpi_irecv with a partner in shared memory. Since 4.1 the host holds the lock then; before, it
  * may, and locks recursively. */
@@ -67,6 +103,15 @@
 #define MPIDI_LITE_PARTNER(req) MPIDI_REQUEST_ANYSOURCE_PARTNER(req)
 #endif
 
+/* The request in shared memory of an any-source receive that has its message: MPI_Cancel goes on
+ * and would complete it as cancelled. Up to 4.3 a bit in its status stops it. */
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_KEEP_FROM_CANCEL(request) \
+    (MPIDIG_REQUEST(request, req->status) |= MPIDIG_REQ_IN_PROGRESS)
+#else
+#define MPIDI_LITE_KEEP_FROM_CANCEL(request) ((void) (request))
+#endif
+
 /* That a request is not for shared memory: since 4.3 the module says so of what it sends. */
 #if LITE_HOST_SINCE(4, 3, 0) && !defined(MPIDI_CH4_DIRECT_NETMOD)
 #define MPIDI_LITE_SENT(req) (MPIDI_REQUEST(req, is_local) = 0)
@@ -104,6 +149,14 @@ typedef MPI_Aint MPIDI_LITE_rma_count;
 typedef int MPIDI_LITE_rma_count;
 #endif
 
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_AM_CAN_DO_TAG_PARAMETERS MPIR_Request *rreq
+#define MPIDI_LITE_AM_CAN_DO_TAG_ARGUMENTS rreq
+#else
+#define MPIDI_LITE_AM_CAN_DO_TAG_PARAMETERS void
+#define MPIDI_LITE_AM_CAN_DO_TAG_ARGUMENTS
+#endif
+
 /* Progress: since 4.2 it says whether there was any, and is skipped when shared memory has made
  * some. */
 #if LITE_HOST_SINCE(4, 2, 0)
@@ -116,6 +169,14 @@ typedef int MPIDI_LITE_rma_count;
 #define MPIDI_LITE_MADE_PROGRESS() \
     do {                           \
     } while (0)
+#endif
+
+/* A pass of the host's progress, no lock held. Since 4.2 the usual call does nothing when the world
+ * communicator does not exist (any more). */
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_PROGRESS_TEST() MPIDI_Progress_test(MPIDI_PROGRESS_ALL)
+#else
+#define MPIDI_LITE_PROGRESS_TEST() MPID_Progress_test(NULL)
 #endif
 
 /* ---- datatypes ---- */
@@ -135,7 +196,24 @@ static inline int MPIDI_LITE_IOV_LEN(MPI_Aint count, MPI_Datatype type, MPI_Aint
 #define MPIDI_LITE_IOV_LEN MPIR_Typerep_iov_len
 #endif
 
+/* A byte in the host's own calls. 5.0 tells its internal types from those of the application's ABI.
+ */
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_BYTE MPIR_BYTE_INTERNAL
+#define MPIDI_LITE_COLL_NO_ERROR MPIR_COLL_ATTR_SYNC
+#else
+#define MPIDI_LITE_BYTE MPI_BYTE
+#define MPIDI_LITE_COLL_NO_ERROR MPIR_ERR_NONE
+#endif
+
 /* ---- ch4's own, under other names ---- */
+
+/* The address of a rank of the job. */
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_WORLD_AV(rank) MPIDIU_lpid_to_av(rank)
+#else
+#define MPIDI_LITE_WORLD_AV(rank) (&MPIDIU_get_av(0, rank))
+#endif
 
 #if LITE_HOST_SINCE(4, 2, 0)
 #define MPIDI_LITE_RANK_IS_LOCAL(rank, comm) MPIDIU_av_is_local(MPIDIU_comm_rank_to_av(comm, rank))
@@ -150,12 +228,22 @@ static inline int MPIDI_LITE_IOV_LEN(MPI_Aint count, MPI_Datatype type, MPI_Aint
 #define MPIDI_LITE_PRECV_INIT MPIDIG_mpi_precv_init
 #endif
 
+/* The sender of a partitioned receive. */
+#if LITE_HOST_SINCE(4, 3, 0)
+#define MPIDI_LITE_PART_SOURCE(req) ((req)->status.MPI_SOURCE)
+#else
+#define MPIDI_LITE_PART_SOURCE(req) MPIDI_PART_REQUEST(req, u.recv.source)
+#endif
+
 /* ---- shared memory's state ---- */
 
 #if LITE_HOST_SINCE(4, 2, 0)
 #define MPIDI_LITE_POSIX MPIDI_POSIX_global.per_vci[MPIDI_LITE_VCI]
+#define MPIDI_LITE_SHARED_MEMORY_MOVES() MPIDI_LITE_shared_memory_moves
 #else
 #define MPIDI_LITE_POSIX MPIDI_POSIX_global.per_vsi[MPIDI_LITE_VCI]
+#define MPIDI_LITE_SHARED_MEMORY_MOVES() \
+    ((unsigned) MPL_atomic_relaxed_load_int(&MPIDI_VCI(MPIDI_LITE_VCI).progress_count))
 #endif
 
 #endif /* LITE_HOST_H_INCLUDED */

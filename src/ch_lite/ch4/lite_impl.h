@@ -126,12 +126,16 @@ int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t h
 
 /* One active message under way: what is due when the device has sent it. */
 typedef struct MPIDI_LITE_am_send {
-    MPIR_Request *sreq;
+    MPIR_Request *sreq; /* the host's, or NULL: one of ours */
     int handler;
-    void *packed; /* copy of non-contiguous data, or NULL */
+    void *packed; /* copy of the data where that does not stay, or NULL */
 } MPIDI_LITE_am_send_t;
 
 void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t *send);
+
+/* For an active message of ours: `packed` is a copy of the data, and when it has been sent nobody
+ * is told. NULL: no memory. */
+MPIDI_LITE_am_send_t *MPIDI_LITE_am_copy_to_send(const void *data, size_t bytes);
 
 /* A completion's cookie is the MPIR_Request of a native send or receive or, told apart by the two
  * lowest bits, an MPIDI_LITE_am_send_t (1), the target of a put or get (2), or the MPIR_Request of
@@ -184,20 +188,34 @@ int MPIDI_LITE_is_member(int peer, uint32_t context, int32_t source);
 bool MPIDI_LITE_shares_a_communicator(int peer);
 void MPIDI_LITE_forget_comms(void);
 
-/* ---- dynamic processes (lite_spawn.c) ---- */
+/* ---- dynamic processes (lite_calls.c, lite_spawn.c, lite_spawn5.c; and see lite_calls.h) ---- */
 
 /* The number of an active message that is ours and not the host's, whose numbers are small. */
 #define MPIDI_LITE_AM_FIRST_WORDS 0xffff0001u
+/* The data that may come with one from another job. */
+#if LITE_HOST_SINCE(5, 0, 0)
+#define MPIDI_LITE_EXCHANGE_BYTES_MAX (64 << 20)
+#else
+#define MPIDI_LITE_EXCHANGE_BYTES_MAX 0
+#endif
 /* Called by the host's MPID_Open_port and MPID_Close_port, by lines that scripts/install-device
  * puts there: the module has to know when a port begins and ends, and the host's table of functions
  * has nothing for that. `tag`: the host's number for the port. */
 int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid);
 void MPIDI_LITE_close_port(int tag);
-void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t bytes);
+void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t header_bytes,
+                                 const void *data, size_t bytes);
 /* The device ends: what nobody has taken is gone. */
 void MPIDI_LITE_forget_first_words(void);
 /* Parts from processes of other jobs that are in no communicator any more. */
 void MPIDI_LITE_part_from_strangers(void);
+/* A communicator begins: its processes of other jobs are in one. */
+void MPIDI_LITE_meet_members(MPIR_Comm *comm);
+
+/* ---- the end (lite_barrier.c) ---- */
+
+/* The process manager's barrier of the job, in which the host's progress goes on. No lock held. */
+int MPIDI_LITE_last_barrier(void);
 
 /* ---- the tables (func_table.c) ---- */
 
@@ -226,7 +244,10 @@ void MPIDI_LITE_forget_shared_memory(void);
 int MPIDI_LITE_init_local(int *tag_bits);
 int MPIDI_LITE_init_world(void);
 int MPIDI_LITE_post_init(void);
-#if LITE_HOST_SINCE(4, 2, 0)
+#if LITE_HOST_SINCE(5, 0, 0)
+int MPIDI_LITE_comm_set_vcis(MPIR_Comm *comm, int num_implicit, int num_reserved,
+                             MPIDI_num_vci_t *all_num_vcis);
+#elif LITE_HOST_SINCE(4, 2, 0)
 int MPIDI_LITE_init_vcis(int wanted, int *actual);
 #endif
 int MPIDI_LITE_mpi_finalize_hook(void);
@@ -271,7 +292,7 @@ MPI_Aint MPIDI_LITE_am_eager_buf_limit(void);
 bool MPIDI_LITE_am_check_eager(MPI_Aint am_hdr_sz, MPI_Aint data_sz, const void *data,
                                MPI_Aint count, MPI_Datatype datatype, MPIR_Request *sreq);
 #if LITE_HOST_SINCE(4, 3, 0)
-bool MPIDI_LITE_am_can_do_tag(void);
+bool MPIDI_LITE_am_can_do_tag(MPIDI_LITE_AM_CAN_DO_TAG_PARAMETERS);
 int MPIDI_LITE_am_tag_send(int rank, MPIR_Comm *comm, int handler_id, int tag, const void *buf,
                            MPI_Aint count, MPI_Datatype datatype, int src_vci, int dst_vci,
                            MPIR_Request *sreq);
@@ -283,12 +304,20 @@ void MPIDI_LITE_am_request_init(MPIR_Request *req);
 void MPIDI_LITE_am_request_finalize(MPIR_Request *req);
 
 int MPIDI_LITE_comm_set_hints(MPIR_Comm *comm, MPIR_Info *info);
-int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_remote);
 int MPIDI_LITE_rank_is_local(int rank, MPIR_Comm *comm);
 int MPIDI_LITE_get_local_upids(MPIR_Comm *comm, int **local_upid_size, char **local_upids);
+#if LITE_HOST_SINCE(5, 0, 0)
+int MPIDI_LITE_insert_upid(MPIR_Lpid lpid, const char *upid, int upid_len);
+int MPIDI_LITE_dynamic_send(MPIR_Lpid remote_lpid, int tag, const void *buf, int size, int timeout);
+int MPIDI_LITE_dynamic_sendrecv(MPIR_Lpid remote_lpid, MPIR_Comm *peer_comm, int tag,
+                                const void *send_buf, int send_size, void *recv_buf, int recv_size,
+                                int timeout);
+#else
+int MPIDI_LITE_comm_get_gpid(MPIR_Comm *comm, int idx, uint64_t *gpid, bool is_remote);
 int MPIDI_LITE_upids_to_gpids(int size, int *remote_upid_size, char *remote_upids,
                               uint64_t *remote_gpids);
 int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int size, int timeout);
+#endif
 int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout);
 
 int MPIDI_LITE_comm_pre_hook(MPIR_Comm *comm);

@@ -1,10 +1,12 @@
 /* Start and end: knobs and listener at init_local, address exchange through PMI at init_world, an
  * orderly end in the finalize hook. */
-#include <pthread.h>
-#include <signal.h>
-#include <time.h>
 #include "lite_impl.h"
+/* behind the host's headers, which choose what libc declares */
+#include <pthread.h>
+#include <time.h>
+#if LITE_HOST_BELOW(5, 0, 0)
 #include "mpidu_bc.h"
+#endif
 
 /* What has been started and must be ended. */
 static enum {
@@ -137,10 +139,11 @@ int MPIDI_LITE_init_local(int *tag_bits)
     MPIR_FUNC_ENTER;
 
 #if LITE_HOST_BELOW(4, 2, 0)
-    if (MPIDI_global.n_vcis != 1) {
-        mpi_errno =
-            start_error("MPIR_CVAR_CH4_NUM_VCIS must be 1 or unset, as this device has one VCI",
-                        __func__, __LINE__);
+    if (MPIDI_LITE_VCIS() != 1) {
+        mpi_errno = start_error(
+            "MPIR_CVAR_CH4_NUM_VCIS must be 1 and MPIR_CVAR_CH4_RESERVE_VCIS 0, "
+            "or unset, as this device has one VCI",
+            __func__, __LINE__);
         goto fn_fail;
     }
 #endif
@@ -186,6 +189,51 @@ fn_fail:
     goto fn_exit;
 }
 
+/* Every process's card, in rank order, to be given back by free_cards(). */
+#if LITE_HOST_SINCE(5, 0, 0)
+static int exchange_cards(business_card **cards)
+{
+    const size_t bytes = (size_t) MPIR_Process.size * sizeof(card);
+    int mpi_errno = MPI_SUCCESS;
+
+    *cards = MPL_malloc(bytes, MPL_MEM_ADDRESS);
+    MPIR_ERR_CHKANDJUMP(*cards == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    if (MPIR_Process.size == 1) {
+        **cards = card;
+    } else {
+        mpi_errno =
+            MPIR_pmi_allgather(&card, sizeof(card), *cards, sizeof(card), MPIR_PMI_DOMAIN_ALL);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    MPL_free(*cards);
+    *cards = NULL;
+    goto fn_exit;
+}
+
+static int free_cards(business_card *cards)
+{
+    MPL_free(cards);
+    return MPI_SUCCESS;
+}
+#else
+static int exchange_cards(business_card **cards)
+{
+    int unused_length; /* is not set when all cards have the same length */
+
+    return MPIDU_bc_table_create(MPIR_Process.rank, MPIR_Process.size, MPIR_Process.node_map, &card,
+                                 sizeof(card), TRUE, FALSE, (void **) cards, &unused_length);
+}
+
+static int free_cards(business_card *cards)
+{
+    return MPIDU_bc_table_destroy();
+}
+#endif
+
 int MPIDI_LITE_init_world(void)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -194,14 +242,12 @@ int MPIDI_LITE_init_world(void)
     business_card *cards = NULL;
     char *table = NULL;
     bool have_cards = false;
-    int unused_length; /* is not set when all cards have the same length */
     int on_this_machine = 0;
     int failed, code;
 
     MPIR_FUNC_ENTER;
 
-    mpi_errno = MPIDU_bc_table_create(rank, size, MPIR_Process.node_map, &card, sizeof(card), TRUE,
-                                      FALSE, (void **) &cards, &unused_length);
+    mpi_errno = exchange_cards(&cards);
     end_patience();
     if (mpi_errno != MPI_SUCCESS && own_fault[0] != '\0')
         mpi_errno = start_error(own_fault, __func__, __LINE__);
@@ -214,7 +260,7 @@ int MPIDI_LITE_init_world(void)
         memcpy(table + (size_t) i * LITE_ADDRESS_BYTES, cards[i].address, LITE_ADDRESS_BYTES);
         if (memcmp(cards[i].machine, card.machine, sizeof(card.machine)) == 0)
             on_this_machine++;
-        MPIDI_LITE_AV(&MPIDIU_get_av(0, i)).peer = i;
+        MPIDI_LITE_AV(MPIDI_LITE_WORLD_AV(i)).peer = i;
     }
 
     failed = lite_find_failed(table, size);
@@ -247,9 +293,9 @@ int MPIDI_LITE_init_world(void)
 fn_exit:
     MPL_free(table);
     if (have_cards) {
-        const int destroy_errno = MPIDU_bc_table_destroy();
+        const int free_errno = free_cards(cards);
         if (mpi_errno == MPI_SUCCESS)
-            mpi_errno = destroy_errno;
+            mpi_errno = free_errno;
     }
     MPIR_FUNC_EXIT;
     return mpi_errno;
@@ -279,10 +325,13 @@ static int host_pending(void)
 
 /* The helper thread makes a second thread in MPI, whatever the application asked for, so the host's
  * locks must be in force. Same as with MPIR_CVAR_ASYNC_PROGRESS: the application is told that it
- * has MPI_THREAD_MULTIPLE. */
+ * has MPI_THREAD_MULTIPLE. Where a session came before the world communicator, the host has decided
+ * on its locks already, and the helper thread keeps to the device. */
 static void start_event_driven_mode(void)
 {
-    if (!lite_has_helper())
+    const bool decided =
+        MPL_atomic_load_int(&MPIR_Process.mpich_state) == MPICH_MPI_STATE__INITIALIZED;
+    if (!lite_has_helper() || (decided && MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE))
         return;
     MPIR_ThreadInfo.thread_provided = MPI_THREAD_MULTIPLE;
     lite_set_host_work(host_progress, host_pending);
@@ -293,16 +342,7 @@ static void start_event_driven_mode(void)
 }
 #endif
 
-#if LITE_HOST_SINCE(4, 2, 0)
-/* The host asks for MPIR_CVAR_CH4_NUM_VCIS of them and takes what it gets. */
-int MPIDI_LITE_init_vcis(int wanted, int *actual)
-{
-    *actual = 1;
-    return MPI_SUCCESS;
-}
-#endif
-
-/* The host puts its locks into force after this. */
+/* The host puts its locks into force after this, where the world communicator comes first. */
 int MPIDI_LITE_post_init(void)
 {
     lite_set_thread_multiple(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
@@ -310,88 +350,23 @@ int MPIDI_LITE_post_init(void)
     return MPI_SUCCESS;
 }
 
-/* ---- the last barrier ----
- * Nobody closes a connection that another still reads from. A send whose request was freed may
- * still wait for its receive, and one in shared memory for its turn: they move on meanwhile. The
- * process manager's barrier can only be waited for, so a thread does that. */
-
-static struct {
-    pthread_mutex_t lock;
-    pthread_cond_t ended;
-    bool has_ended;
-    int mpi_errno;
-} barrier = {.lock = PTHREAD_MUTEX_INITIALIZER};
-
-static void *wait_in_barrier(void *arg)
+/* The host asks for MPIR_CVAR_CH4_NUM_VCIS of them and takes what it gets. */
+#if LITE_HOST_SINCE(5, 0, 0)
+/* In MPI_COMM_WORLD only, where 5.0 has no other place for what belongs after the wire-up. */
+int MPIDI_LITE_comm_set_vcis(MPIR_Comm *comm, int num_implicit, int num_reserved,
+                             MPIDI_num_vci_t *all_num_vcis)
 {
-    const int mpi_errno = MPIR_pmi_barrier();
-
-    pthread_mutex_lock(&barrier.lock);
-    barrier.mpi_errno = mpi_errno;
-    barrier.has_ended = true;
-    pthread_cond_signal(&barrier.ended);
-    pthread_mutex_unlock(&barrier.lock);
-    return arg;
+    for (int i = 0; i < comm->local_size; i++)
+        all_num_vcis[i].n_vcis = all_num_vcis[i].n_total_vcis = 1;
+    return MPIDI_LITE_post_init();
 }
-
-/* False: there is no thread to be had. */
-static bool start_barrier(pthread_t *thread)
+#elif LITE_HOST_SINCE(4, 2, 0)
+int MPIDI_LITE_init_vcis(int wanted, int *actual)
 {
-    pthread_condattr_t attributes;
-    sigset_t all, before;
-
-    pthread_condattr_init(&attributes);
-    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
-    pthread_cond_init(&barrier.ended, &attributes);
-    pthread_condattr_destroy(&attributes);
-    barrier.has_ended = false;
-    /* the application's handlers stay in the application's threads */
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int rc = pthread_create(thread, NULL, wait_in_barrier, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0)
-        pthread_cond_destroy(&barrier.ended);
-    return rc == 0;
+    *actual = 1;
+    return MPI_SUCCESS;
 }
-
-/* For at most 0.2 ms. True: the barrier has ended. */
-static bool barrier_has_ended(void)
-{
-    struct timespec until;
-
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_nsec += 200000;
-    if (until.tv_nsec >= 1000000000) {
-        until.tv_nsec -= 1000000000;
-        until.tv_sec++;
-    }
-    pthread_mutex_lock(&barrier.lock);
-    if (!barrier.has_ended)
-        pthread_cond_timedwait(&barrier.ended, &barrier.lock, &until);
-    const bool ended = barrier.has_ended;
-    pthread_mutex_unlock(&barrier.lock);
-    return ended;
-}
-
-static int last_barrier(void)
-{
-    pthread_t thread;
-    bool moves = true; /* after an error nothing is left that it could save */
-
-    if (MPIR_Process.size == 1 || !start_barrier(&thread))
-        return MPIR_pmi_barrier();
-    while (!barrier_has_ended()) {
-        if (!moves)
-            continue;
-        lite_host_call_begins(LITE_MAY_NOT_BLOCK); /* never asleep when the barrier ends */
-        moves = MPID_Progress_test(NULL) == MPI_SUCCESS;
-        lite_host_call_ends();
-    }
-    pthread_join(thread, NULL);
-    pthread_cond_destroy(&barrier.ended);
-    return barrier.mpi_errno;
-}
+#endif
 
 /* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be
  * on their way. */
@@ -413,7 +388,7 @@ int MPIDI_LITE_mpi_finalize_hook(void)
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_LITE_CHECK(flush_code, -1);
 
-        mpi_errno = last_barrier();
+        mpi_errno = MPIDI_LITE_last_barrier();
         MPIR_ERR_CHECK(mpi_errno);
     }
 

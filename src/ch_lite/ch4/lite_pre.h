@@ -6,12 +6,16 @@
 
 #include "ch_lite/ch_lite.h"
 
+/* 5.0: a session without MPI_Init makes the world communicator, too, and its communicators from
+ * that: the job's secret is made of what every process of the job has published. */
+#define MPID_SESSION_USE_WORLD 1
+
 /* ---- the exit hook ----
  * Asynchronous progress is armed when a thread leaves MPI, and only if something is outstanding
  * then. Every generated binding (src/binding/c) ends in MPIR_FUNC_TERSE_EXIT, and nothing else uses
- * it, so that macro is the place: a load and a branch. Before MPI_Init and after MPI_Finalize
- * lite_hot is all zero, so the hook does nothing. mpiimpl.h includes this file before mpir_func.h,
- * hence the include: its guard then keeps our definition. */
+ * it but one function of ch4 (lite_is_innocent), so that macro is the place: a load and a branch.
+ * Before MPI_Init and after MPI_Finalize lite_hot is all zero, so the hook does nothing. mpiimpl.h
+ * includes this file before mpir_func.h, hence the include: its guard then keeps our definition. */
 #include "mpir_func.h"
 
 #undef MPIR_FUNC_TERSE_EXIT
@@ -26,10 +30,12 @@
 #define MPIR_FUNC_TERSE_EXIT lite_host_leaves(__func__)
 #endif
 /* Calls that neither start nor look at anything. Programs make them in handlers of their own, where
- * the engine must not be entered: MPI does not promise that, but other libraries allow it. */
-#define lite_is_innocent(function)                               \
-    (lite_is(function, "Wtime") || lite_is(function, "Wtick") || \
-     lite_is(function, "Initialized") || lite_is(function, "Finalized"))
+ * the engine must not be entered: MPI does not promise that, but other libraries allow it. And a
+ * function inside MPI that uses the macro since 4.1. */
+#define lite_is_innocent(function)                                         \
+    (lite_is(function, "Wtime") || lite_is(function, "Wtick") ||           \
+     lite_is(function, "Initialized") || lite_is(function, "Finalized") || \
+     __builtin_strcmp(function, "MPIDI_Comm_create_multi_leaders") == 0)
 #define lite_host_leaves(function)                                        \
     do {                                                                  \
         if (lite_is_innocent(function))                                   \
@@ -88,41 +94,67 @@
      : lite_is(function, "Waitany") || lite_is(function, "Waitsome") ? LITE_SCANS         \
                                                                      : LITE_MAY_BLOCK)
 
-/* Every loop of the host that waits lets others have its lock when it has looked at all that it
- * waits for, and polls again then: in Waitany and Waitsome that is the end of a scan. */
-#undef MPID_THREAD_CS_YIELD
-#define MPID_THREAD_CS_YIELD(name, mutex)   \
-    do {                                    \
-        MPIDU_THREAD_CS_YIELD(name, mutex); \
-        lite_host_scan_ends();              \
-    } while (0)
-
 /* ---- where the host lets go of its lock ----
- * With several threads the host opens its one lock between two polls of a wait, and calls this
- * macro before it takes it again (MPIDU_Thread_yield). On Linux it is empty by default, so that the
+ * With several threads the host opens its lock between two polls of a wait, and calls this macro
+ * before it takes it again (MPIDU_Thread_yield). On Linux it is empty by default, so that the
  * thread that polls has the lock back before those that wait for it are awake. */
 #include "mpl.h"
 
 #undef MPL_thread_yield
 #define MPL_thread_yield() lite_host_lets_go()
 
-/* The same where it lets go of it for good, in the calls that may not block: an application that
- * waits by MPI_Improbe in a loop has the lock back at once, and the thread for which the message is
- * does not get it for a whole time slice. Nothing is added to other calls: the compiler compares.
- */
-#undef MPID_THREAD_CS_EXIT
-#define lite_opens_GLOBAL 1
-#define lite_opens_VCI 0
-#define lite_opens_POBJ 0
-#define MPID_THREAD_CS_EXIT(name, mutex)                                        \
-    do {                                                                        \
-        const int lite_yields = lite_opens_##name &&                            \
-                                lite_kind_of(__func__) == LITE_MAY_NOT_BLOCK && \
-                                lite_host_takes_yield();                        \
-        MPIDU_THREAD_CS_EXIT(name, mutex);                                      \
-        if (lite_yields)                                                        \
-            lite_host_lets_go_slow();                                           \
+/* With a lock per VCI (--enable-thread-cs=per-vci, the default since 4.1) the waits take and open
+ * it inside of each poll, and what yields the one lock for all of MPI does nothing. These loops
+ * yield that one only, and hold none when they do. */
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+#define lite_locks_per_vci 1
+#else
+#define lite_locks_per_vci 0
+#endif
+#define lite_yields_GLOBAL lite_locks_per_vci
+#define lite_yields_VCI 0
+#define lite_yields_POBJ 0
+#define lite_holds_no_lock(function)                           \
+    (__builtin_strcmp(function, "MPIR_Waitany_state") == 0 ||  \
+     __builtin_strcmp(function, "MPIR_Waitsome_state") == 0 || \
+     __builtin_strcmp(function, "MPIR_Wait") == 0 ||           \
+     __builtin_strcmp(function, "MPID_Probe") == 0 ||          \
+     __builtin_strcmp(function, "MPID_Mprobe") == 0 ||         \
+     __builtin_strcmp(function, "MPIDIG_wait_am_acc") == 0)
+
+/* Every loop of the host that waits lets others have its lock when it has looked at all that it
+ * waits for, and polls again then: in Waitany and Waitsome that is the end of a scan. */
+#undef MPID_THREAD_CS_YIELD
+#define MPID_THREAD_CS_YIELD(name, mutex)                       \
+    do {                                                        \
+        MPIDU_THREAD_CS_YIELD(name, mutex);                     \
+        lite_host_scan_ends();                                  \
+        if (lite_yields_##name && lite_holds_no_lock(__func__)) \
+            lite_host_lets_go();                                \
     } while (0)
+
+/* The same where it lets go of its lock for good, in the calls that may not block: an application
+ * that waits by MPI_Improbe in a loop has the lock back at once, and the thread for which the
+ * message is does not get it for a whole time slice. That is the end of the call or, with a lock
+ * per VCI, of its poll. Nothing is added to other functions: the compiler compares. */
+#undef MPID_THREAD_CS_EXIT
+#define lite_opens_GLOBAL(function) (lite_kind_of(function) == LITE_MAY_NOT_BLOCK)
+#define lite_opens_VCI(function)                                                     \
+    (lite_locks_per_vci && __builtin_strcmp(function, "MPIDI_progress_test") == 0 && \
+     (lite_call.kinds & 3) == LITE_MAY_NOT_BLOCK)
+#define lite_opens_POBJ(function) 0
+#define MPID_THREAD_CS_EXIT(name, mutex)                                                \
+    do {                                                                                \
+        const int lite_yields = lite_opens_##name(__func__) && lite_host_takes_yield(); \
+        MPIDU_THREAD_CS_EXIT(name, mutex);                                              \
+        if (lite_yields)                                                                \
+            lite_host_lets_go_slow();                                                   \
+    } while (0)
+
+/* ---- where shared memory moves something ----
+ * Counted by the host up to 4.1 (progress_count). Since 4.2 by a line of ours in its progress of
+ * shared memory (scripts/install-device); by threads that hold the VCI's lock. */
+extern unsigned MPIDI_LITE_shared_memory_moves;
 
 /* ---- what we keep in the host's objects ---- */
 

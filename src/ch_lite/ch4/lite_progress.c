@@ -34,7 +34,9 @@ int MPIDI_LITE_drain_completions(void)
                 MPIDI_LITE_settle_partner(req);
             }
             MPIDI_LITE_COMPLETE(req);
-            if (waiting == 1) /* nothing of this makes another */
+            /* nothing of this makes another, unless the host has let go of a communicator, and
+             * polls for what is left in it: then that poll has taken it */
+            if (waiting == 1)
                 break;
         }
     }
@@ -57,17 +59,19 @@ static void note_shared_memory(void)
         lite_set_shared_memory(told_shared_memory = now);
 }
 
-/* Whether a request of the host's completed since the last time, or a message is in shared memory
- * in part. A neighbour's flag that a collective spins on is no request: it waits for the end of a
- * sleep. */
+unsigned MPIDI_LITE_shared_memory_moves;
+
+/* Whether something moved there since the last time (up to 4.1: a request of the host's completed),
+ * or a message is in shared memory in part. A neighbour's flag that a collective spins on is no
+ * request: it waits for the end of a sleep. */
 static int shared_memory_news(void)
 {
-    static int seen;
-    const int count = MPL_atomic_relaxed_load_int(&MPIDI_VCI(MPIDI_LITE_VCI).progress_count);
-    const bool completed = count != seen;
+    static unsigned seen;
+    const unsigned count = MPIDI_LITE_SHARED_MEMORY_MOVES();
+    const bool moved = count != seen;
 
     seen = count;
-    if (completed || MPIDI_LITE_POSIX.postponed_queue != NULL)
+    if (moved || MPIDI_LITE_POSIX.postponed_queue != NULL)
         return 1;
     if (MPIDI_LITE_POSIX.active_rreq != NULL)
         for (int i = 0; i < MPIR_Process.local_size; i++)

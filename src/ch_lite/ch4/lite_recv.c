@@ -124,12 +124,11 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         rreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, MPIDI_LITE_VCI, 1);
         MPIR_ERR_CHKANDSTMT(rreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
-    /* before it can be drained */
-    MPIDI_REQUEST_SET_LOCAL(rreq, 0, partner);
-
     mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes, &pieces_count);
     MPIR_ERR_CHECK(mpi_errno);
     have_buffer = true;
+    /* before it can be drained, and when nothing can fail any more that would take it back */
+    MPIDI_REQUEST_SET_LOCAL(rreq, 0, partner);
 
     if (MPIDI_LITE_REQUEST(rreq).in_pieces)
         code = lite_irecvv(data, pieces_count, bytes, peer, &envelope, rreq, &status, &lite);
@@ -297,8 +296,10 @@ int MPIDI_LITE_mpi_cancel_recv(MPIDI_LITE_CANCEL_RECV_PARAMETERS)
         else if (MPIDI_LITE_PARTNER(rreq) != NULL) {
             /* Takes the partner out of the host's queue, so that MPI_Cancel does not complete it as
              * cancelled: it waits for our completion. */
+            MPIR_Request *partner = MPIDI_LITE_PARTNER(rreq);
             int is_cancelled;
             MPIDI_anysrc_try_cancel_partner(rreq, &is_cancelled);
+            MPIDI_LITE_KEEP_FROM_CANCEL(partner);
         }
 #endif
     }

@@ -46,8 +46,8 @@ static bool has_remote_rank(MPIR_Comm *comm)
 static int allgather_in_place(void *buffer, MPI_Aint bytes, MPIR_Comm *comm)
 {
 #if LITE_HOST_SINCE(4, 2, 0)
-    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, bytes, MPI_BYTE, comm,
-                          MPIR_ERR_NONE);
+    return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, bytes, MPIDI_LITE_BYTE, comm,
+                          MPIDI_LITE_COLL_NO_ERROR);
 #else
     MPIR_Errflag_t errflag = MPIR_ERR_NONE;
     return MPIR_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, buffer, bytes, MPI_BYTE, comm,

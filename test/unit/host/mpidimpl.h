@@ -1,6 +1,7 @@
-/* Stands in for MPICH's headers in glue_test: of the types and macros that src/ch_lite/ch4 uses,
- * what the files under test need. The names and members are MPICH 4.0.2's (the glue is compiled
- * against both), the contents are not. */
+/* Stands in for MPICH's headers in glue_test and spawn5_test: of the types and macros that
+ * src/ch_lite/ch4 uses, what the files under test need. The names and members are MPICH 4.0.2's
+ * (the glue is compiled against both), or 5.0.1's where spawn5_test says so by MPICH_NUMVERSION;
+ * the contents are not. */
 #ifndef HOST_MPIDIMPL_H_INCLUDED
 #define HOST_MPIDIMPL_H_INCLUDED
 
@@ -17,8 +18,15 @@ typedef long MPI_Aint;
 
 #include "ch_lite/ch4/lite_pre.h"
 
-#define MPICH_VERSION "4.0.2"
+#ifndef MPICH_NUMVERSION
 #define MPICH_NUMVERSION 40002300
+#endif
+#define HOST_IS_5 (MPICH_NUMVERSION >= 50000000)
+#if HOST_IS_5
+#define MPICH_VERSION "5.0.1"
+#else
+#define MPICH_VERSION "4.0.2"
+#endif
 #define MPIDI_CH4_DIRECT_NETMOD 1
 
 #define likely(x) (x)
@@ -42,7 +50,11 @@ typedef enum {
   MPIR_REQUEST_KIND__PART_RECV
 } MPIR_Request_kind_t;
 typedef enum { MPIR_COMM_KIND__INTRACOMM, MPIR_COMM_KIND__INTERCOMM } MPIR_Comm_kind_t;
+#if HOST_IS_5
+typedef int MPIR_Context_id_t;
+#else
 typedef unsigned short MPIR_Context_id_t;
+#endif
 typedef int MPIR_Errflag_t;
 typedef int MPIDI_winattr_t;
 typedef struct MPIR_Info MPIR_Info;
@@ -63,7 +75,7 @@ typedef struct {
 
 typedef struct MPIR_Comm {
   MPIR_Comm_kind_t comm_kind;
-  MPIR_Context_id_t recvcontext_id;
+  MPIR_Context_id_t context_id, recvcontext_id;
   int rank, local_size, remote_size;
   MPIDI_av_entry_t* remote; /* by rank */
 } MPIR_Comm;
@@ -255,20 +267,33 @@ extern MPIR_ThreadInfo_t MPIR_ThreadInfo;
 extern int MPIR_CVAR_DEBUG_SUMMARY;
 enum { MPIR_TAG_BITS_DEFAULT = 31 };
 
-/* ---- locks: glue_test sees who enters; there is one thread ---- */
+#define MPICH_THREAD_GRANULARITY__GLOBAL 1
+#define MPICH_THREAD_GRANULARITY__VCI 2
+#define MPICH_THREAD_GRANULARITY MPICH_THREAD_GRANULARITY__GLOBAL
+
+/* ---- locks: the tests see who enters; at most one thread runs at a time ---- */
 
 void host_enters(const MPID_Thread_mutex_t* mutex);
 #define MPID_THREAD_CS_ENTER(name, mutex) host_enters(&(mutex))
 #define MPID_THREAD_CS_ENTER_REC_VCI(mutex) host_enters(&(mutex))
 #define MPIDU_THREAD_CS_EXIT(name, mutex) ((void)(mutex))
+#define MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX MPIDI_global.m[0]
+#if HOST_IS_5
+void host_yields(const MPID_Thread_mutex_t* mutex);
+#define MPIDU_THREAD_CS_YIELD(name, mutex) host_yields(&(mutex))
+#else
+#define MPIDU_THREAD_CS_YIELD(name, mutex) ((void)(mutex))
+#endif
 
-/* ---- memory: glue_test checks the bytes behind each block when it is freed ---- */
+/* ---- memory: the tests check the bytes behind each block when it is freed ---- */
 
 enum { MPL_MEM_ADDRESS, MPL_MEM_BUFFER, MPL_MEM_COMM, MPL_MEM_OTHER };
 void* host_calloc(size_t count, size_t size);
+void* host_realloc(void* block, size_t size);
 void host_free(void* block);
 #define MPL_malloc(size, class) host_calloc(1, size)
 #define MPL_calloc(count, size, class) host_calloc(count, size)
+#define MPL_realloc(block, size, class) host_realloc(block, size)
 #define MPL_free(block) host_free(block)
 
 /* ---- errors ---- */
@@ -300,7 +325,12 @@ int MPIR_Err_create_code(int last, int fatal, const char* function, int line, in
 #define MPL_TLS __thread
 #define MPL_MIN(a, b) ((a) < (b) ? (a) : (b))
 typedef double MPL_time_t;
+#if HOST_IS_5
+void host_time(MPL_time_t* now);
+#define MPL_wtime(time) host_time(time)
+#else
 #define MPL_wtime(time) ((void)(*(time) = 0))
+#endif
 #define MPL_wtime_diff(from, to, seconds) ((void)(*(seconds) = *(to) - *(from)))
 
 #define MPIDIU_MAP_NOT_FOUND ((void*)-1)
@@ -325,6 +355,23 @@ int MPIDIU_free_avt(int avtid);
   (*(packed) = (MPI_Aint)(room), MPI_SUCCESS)
 #define MPIDIG_mpi_psend_init(...) MPI_SUCCESS
 #define MPIDIG_mpi_precv_init(...) MPI_SUCCESS
+
+/* ---- 5.0.1: dynamic processes, and what lite_impl.h declares functions with ---- */
+
+#if HOST_IS_5
+typedef int64_t MPIR_Lpid;
+#define MPIR_LPID_DYNAMIC_MASK ((MPIR_Lpid)0x1 << 62)
+#define MPIR_LPID_FROM(world_idx, world_rank) (((uint64_t)(world_idx) << 32) | (world_rank))
+MPIDI_av_entry_t* MPIDIU_lpid_to_av_slow(MPIR_Lpid lpid);
+typedef struct {
+  int n_vcis, n_total_vcis;
+} MPIDI_num_vci_t;
+#define MPIDI_VCI_LOCK(i) MPIDI_global.per_vci[i].lock
+int MPIDI_progress_test_vci(int vci);
+#define MPIR_PT2PT_ATTR_CONTEXT_OFFSET(attr) ((attr)&1)
+int MPIR_Typerep_iov_len(MPI_Aint count, MPI_Datatype type, MPI_Aint bytes, MPI_Aint* length,
+                         MPI_Aint* covered);
+#endif
 
 int MPID_Progress_test(void* state);
 int MPIR_pmi_abort(int code, const char* text);

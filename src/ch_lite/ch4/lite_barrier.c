@@ -1,0 +1,87 @@
+/* The last barrier of a job. Nobody closes a connection that another still reads from. A send whose
+ * request was freed may still wait for its receive, and one in shared memory for its turn: they
+ * move on meanwhile. The process manager's barrier can only be waited for, so a thread does that.
+ * Used by lite_init.c. */
+#include "lite_impl.h"
+/* behind the host's headers, which choose what libc declares */
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+static struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+    bool has_ended;
+    int mpi_errno;
+} barrier = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void *wait_in_barrier(void *arg)
+{
+    const int mpi_errno = MPIR_pmi_barrier();
+
+    pthread_mutex_lock(&barrier.lock);
+    barrier.mpi_errno = mpi_errno;
+    barrier.has_ended = true;
+    pthread_cond_signal(&barrier.ended);
+    pthread_mutex_unlock(&barrier.lock);
+    return arg;
+}
+
+/* False: there is no thread to be had. */
+static bool start_barrier(pthread_t *thread)
+{
+    pthread_condattr_t attributes;
+    sigset_t all, before;
+
+    pthread_condattr_init(&attributes);
+    pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    pthread_cond_init(&barrier.ended, &attributes);
+    pthread_condattr_destroy(&attributes);
+    barrier.has_ended = false;
+    /* the application's handlers stay in the application's threads */
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int rc = pthread_create(thread, NULL, wait_in_barrier, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (rc != 0)
+        pthread_cond_destroy(&barrier.ended);
+    return rc == 0;
+}
+
+/* For at most 0.2 ms. True: the barrier has ended. */
+static bool barrier_has_ended(void)
+{
+    struct timespec until;
+
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += 200000;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    pthread_mutex_lock(&barrier.lock);
+    if (!barrier.has_ended)
+        pthread_cond_timedwait(&barrier.ended, &barrier.lock, &until);
+    const bool ended = barrier.has_ended;
+    pthread_mutex_unlock(&barrier.lock);
+    return ended;
+}
+
+int MPIDI_LITE_last_barrier(void)
+{
+    pthread_t thread;
+    bool moves = true; /* after an error nothing is left that it could save */
+
+    if (MPIR_Process.size == 1 || !start_barrier(&thread))
+        return MPIR_pmi_barrier();
+    while (!barrier_has_ended()) {
+        if (!moves)
+            continue;
+        lite_host_call_begins(LITE_MAY_NOT_BLOCK); /* never asleep when the barrier ends */
+        moves = MPIDI_LITE_PROGRESS_TEST() == MPI_SUCCESS;
+        lite_host_call_ends();
+    }
+    pthread_join(thread, NULL);
+    pthread_cond_destroy(&barrier.ended);
+    return barrier.mpi_errno;
+}
