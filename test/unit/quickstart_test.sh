@@ -27,7 +27,7 @@ printf '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrna
   echo ' MPIDI_Reduce_intra_composition_beta('
 } >"$src/src/mpid/ch4/src/ch4_coll_impl.h"
 mkdir -p "$src/src/mpid/ch4/shm/src"
-echo '    ret = MPIDI_POSIX_progress(vci, blocking);' >"$src/src/mpid/ch4/shm/src/shm_progress.h"
+echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$src/src/mpid/ch4/shm/src/shm_progress.h"
 touch "$src/src/mpid/ch4/netmod/Makefile.mk" "$src/configure.ac" "$src/Makefile.am"
 cat >"$src/made-configure" <<'END'
 #!/bin/sh
@@ -66,10 +66,10 @@ quickstart_tarball "$work/mpich-4.0.2.tar.gz"
 verdict tarball_is_built test "$status" = 0 -a -f "$work/build/mpich-src/src/mpid/ch4/netmod/lite/lite_impl.h" -a -f "$work/build/arguments"
 quickstart_tarball "$work/mpich-4.0.2.tar.gz"
 verdict tarball_is_unpacked_once says "have it"
-sed -i 's/4\.0\.2/4.0.3/' "$src/maint/version.m4"
-tar -czf "$work/mpich-4.0.3.tar.gz" -C "$work" --transform 's,^src,mpich-4.0.3,' src
+sed -i 's/4\.0\.2/4.2.3/' "$src/maint/version.m4"
+tar -czf "$work/mpich-4.2.3.tar.gz" -C "$work" --transform 's,^src,mpich-4.2.3,' src
 rm -f "$work/build/arguments"
-quickstart_tarball "$work/mpich-4.0.3.tar.gz"
+quickstart_tarball "$work/mpich-4.2.3.tar.gz"
 verdict another_tarball_is_another_build test "$status" = 0 -a -f "$work/build/arguments"
 echo nothing >"$work/empty.tar.gz"
 quickstart_tarball "$work/empty.tar.gz"

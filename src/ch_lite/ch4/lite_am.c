@@ -91,7 +91,8 @@ int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t h
     (void) behind
 
     if (handler == MPIDI_LITE_AM_FIRST_WORDS)
-        return data_bytes <= MPIDI_LITE_EXCHANGE_BYTES_MAX ? LITE_MEMBER : LITE_NOT_A_MEMBER;
+        return MPIDI_LITE_may_carry(header, header_bytes, data_bytes) ? LITE_MEMBER
+                                                                      : LITE_NOT_A_MEMBER;
     if (handler >= MPIDI_AM_HANDLERS_MAX || MPIDIG_global.target_msg_cbs[handler] == NULL)
         return LITE_NOT_A_MEMBER;
     switch (handler) {

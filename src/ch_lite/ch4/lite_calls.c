@@ -2,6 +2,8 @@
  * answers of MPI_Comm_connect and MPI_Comm_accept. They are active messages of ours, as they have
  * to be kept until somebody accepts. */
 #include "lite_calls.h"
+/* behind the host's headers, which choose what libc declares */
+#include <sys/random.h>
 
 /* ---- names of processes ---- */
 
@@ -80,11 +82,22 @@ static kept *kept_head = NULL;
 static int kept_calls = 0;
 #define KEPT_CALLS_MAX 1024 /* more are refused */
 
-static uint64_t last_call = 0; /* VCI lock held */
+/* Calls of ours have the numbers behind a random one. VCI lock held. */
+static uint64_t call_base, calls_made;
 
 uint64_t MPIDI_LITE_new_call(void)
 {
-    return ++last_call;
+    if (calls_made == 0 && getrandom(&call_base, sizeof(call_base), GRND_NONBLOCK) < 0)
+        call_base = (uint64_t) (uintptr_t) &call_base ^ (uint64_t) getpid() << 32;
+    calls_made++;
+    if (call_base + calls_made == 0) /* of no call */
+        calls_made++;
+    return call_base + calls_made;
+}
+
+static bool is_call_of_ours(uint64_t call)
+{
+    return call != 0 && call - call_base - 1 < calls_made;
 }
 
 MPIDI_LITE_first_words MPIDI_LITE_make_words(uint32_t kind, int tag,
@@ -180,6 +193,28 @@ void MPIDI_LITE_forget_words_of(int peer)
     }
 }
 
+void MPIDI_LITE_forget_call(int peer, uint64_t call)
+{
+    for (kept **at = &kept_head; *at != NULL;) {
+        if ((*at)->peer == peer && (*at)->words.call == call && call != 0)
+            drop_kept(at);
+        else
+            at = &(*at)->next;
+    }
+}
+
+bool MPIDI_LITE_may_carry(const void *header, size_t header_bytes, uint64_t data_bytes)
+{
+    uint32_t kind;
+
+    if (data_bytes == 0)
+        return true;
+    if (header_bytes < sizeof(kind) || data_bytes > MPIDI_LITE_EXCHANGE_BYTES_MAX)
+        return false;
+    memcpy(&kind, header, sizeof(kind));
+    return kind == MPIDI_LITE_EXCHANGE;
+}
+
 /* The first one that is of the kind, from the peer (-1: anybody), and about the call. */
 static kept **find_kept(uint32_t kind, int peer, uint64_t call)
 {
@@ -191,8 +226,7 @@ static kept **find_kept(uint32_t kind, int peer, uint64_t call)
     return at;
 }
 
-/* Who has called may send on before the call is accepted. */
-static bool find_call_of(int peer)
+bool MPIDI_LITE_has_called(int peer)
 {
     for (const kept *at = kept_head; at != NULL; at = at->next)
         if (at->peer == peer && at->words.kind == MPIDI_LITE_CALL)
@@ -200,29 +234,37 @@ static bool find_call_of(int peer)
     return false;
 }
 
+/* Whether the words belong to a call that waits here, or is being connected. */
+static bool is_of_a_call(int peer, uint64_t call)
+{
+    return *find_kept(MPIDI_LITE_CALL, peer, call) != NULL ||
+           MPIDI_LITE_talks_with(peer, call, true) || MPIDI_LITE_talks_with(peer, call, false);
+}
+
 /* Answers are for calls of ours, one for each. */
 static bool is_wanted_answer(int peer, const MPIDI_LITE_first_words *words)
 {
-    return words->call != 0 && words->call <= last_call &&
+    return is_call_of_ours(words->call) &&
            *find_kept(MPIDI_LITE_ANSWER, peer, words->call) == NULL &&
            *find_kept(MPIDI_LITE_REFUSAL, peer, words->call) == NULL;
 }
 
-/* Data is taken from ranks of the job; from others if they are being connected with, or are, and
- * not more than MPIDI_LITE_EXCHANGE_BYTES_MAX at a time. */
+/* Data belongs to a call, or comes from a rank of the job or from a process in a communicator with
+ * us. Of a process of another job not more than MPIDI_LITE_EXCHANGE_BYTES_MAX waits at a time. */
 static bool is_wanted_exchange(int peer, const MPIDI_LITE_first_words *words, size_t bytes)
 {
+    const bool own_job = peer < MPIR_Process.size;
     size_t waiting = bytes;
 
     if (words->bytes != sizeof(uint32_t) || bytes == 0)
         return false;
-    if (peer < MPIR_Process.size)
-        return true;
-    for (const kept *at = kept_head; at != NULL; at = at->next)
+    if (words->call != 0 ? !is_of_a_call(peer, words->call)
+                         : !own_job && !MPIDI_LITE_exchanges_with(peer))
+        return false;
+    for (const kept *at = kept_head; at != NULL && !own_job; at = at->next)
         if (at->peer == peer && at->words.kind == MPIDI_LITE_EXCHANGE)
             waiting += at->bytes + sizeof(*at);
-    return waiting <= MPIDI_LITE_EXCHANGE_BYTES_MAX &&
-           (MPIDI_LITE_exchanges_with(peer) || find_call_of(peer));
+    return own_job || waiting <= MPIDI_LITE_EXCHANGE_BYTES_MAX;
 }
 
 /* An accepted call that is taken back is an answer to who waits for it; others never were. */
@@ -237,7 +279,7 @@ static bool is_wanted(int peer, const MPIDI_LITE_first_words *words, size_t byte
     case MPIDI_LITE_ANSWER:
     case MPIDI_LITE_REFUSAL: return is_wanted_answer(peer, words);
     case MPIDI_LITE_TAKEN_BACK:
-        return MPIDI_LITE_exchanges_with(peer) &&
+        return MPIDI_LITE_talks_with(peer, words->call, true) &&
                *find_kept(MPIDI_LITE_TAKEN_BACK, peer, words->call) == NULL;
     case MPIDI_LITE_EXCHANGE: return is_wanted_exchange(peer, words, bytes);
     default: return false;
@@ -257,13 +299,13 @@ void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t header_byt
     memcpy(&words, header, header_bytes);
     if (words.bytes != header_bytes - fixed)
         return;
-    if (words.kind == MPIDI_LITE_TAKEN_BACK) {
-        kept **call = find_kept(MPIDI_LITE_CALL, peer, words.call);
-        if (*call != NULL) {
-            drop_kept(call);
-            return;
-        }
+    if (words.kind == MPIDI_LITE_TAKEN_BACK &&
+        *find_kept(MPIDI_LITE_CALL, peer, words.call) != NULL) {
+        MPIDI_LITE_forget_call(peer, words.call);
+        return;
     }
+    if (bytes > 0 && words.kind != MPIDI_LITE_EXCHANGE)
+        return;
     if (!is_wanted(peer, &words, bytes)) {
         if (words.kind == MPIDI_LITE_CALL)
             refuse(peer, &words);
@@ -350,8 +392,10 @@ void MPIDI_LITE_close_port(int tag)
 
     MPIDI_LITE_LOCK();
     lite_close_port((uint32_t) tag);
-    while (MPIDI_LITE_take_call(tag, &peer, &words))
+    while (MPIDI_LITE_take_call(tag, &peer, &words)) {
+        MPIDI_LITE_forget_call(peer, words.call);
         refuse(peer, &words);
+    }
     MPIDI_LITE_UNLOCK();
 }
 

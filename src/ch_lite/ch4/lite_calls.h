@@ -51,10 +51,14 @@ bool MPIDI_LITE_take_exchange(int peer, const MPIDI_LITE_first_words *which, voi
                               size_t *bytes);
 /* Whether the caller that has been accepted does not wait any more. */
 bool MPIDI_LITE_is_taken_back(int peer, uint64_t call);
+/* Whether a call of the peer waits here. */
+bool MPIDI_LITE_has_called(int peer);
+/* What has been kept of that call, with the data that came behind it. */
+void MPIDI_LITE_forget_call(int peer, uint64_t call);
 /* What has been kept of the peer, whose number may be given to another process. */
 void MPIDI_LITE_forget_words_of(int peer);
 
-/* A number for a call of ours. */
+/* A number for a call of ours: two processes that call one another do not use the same. */
 uint64_t MPIDI_LITE_new_call(void);
 
 /* A CALL or an ANSWER with the host's header. */
@@ -72,6 +76,8 @@ void MPIDI_LITE_mark_callers(char *in_use, int peers);
 
 /* Whether a process of another job may send data of an exchange (lite_spawn5.c). */
 bool MPIDI_LITE_exchanges_with(int peer);
+/* Whether that call is being connected: the peer's to us, or ours to it. Any thread. */
+bool MPIDI_LITE_talks_with(int peer, uint64_t call, bool it_called);
 /* The device ends. */
 void MPIDI_LITE_forget_expected(void);
 

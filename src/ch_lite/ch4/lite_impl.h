@@ -205,6 +205,8 @@ int MPIDI_LITE_open_port(int tag, int **upid_size, char **upid);
 void MPIDI_LITE_close_port(int tag);
 void MPIDI_LITE_hear_first_words(int peer, const void *header, size_t header_bytes,
                                  const void *data, size_t bytes);
+/* Whether first words from another job may bring that much data. */
+bool MPIDI_LITE_may_carry(const void *header, size_t header_bytes, uint64_t data_bytes);
 /* The device ends: what nobody has taken is gone. */
 void MPIDI_LITE_forget_first_words(void);
 /* Parts from processes of other jobs that are in no communicator any more. */

@@ -230,6 +230,11 @@ bool MPIDI_LITE_exchanges_with(int peer)
     return false;
 }
 
+bool MPIDI_LITE_talks_with(int peer, uint64_t call, bool it_called)
+{
+    return false;
+}
+
 void MPIDI_LITE_forget_expected(void)
 {
 }

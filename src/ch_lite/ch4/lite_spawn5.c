@@ -14,89 +14,101 @@
 #include <pthread.h>
 
 static MPL_TLS MPIDI_LITE_conversation_t conversation;
+/* Why the host has put in a name that leads to no process, when the device has no sentence. */
+static MPL_TLS const char *no_sense;
 
-/* ---- processes whose names are in the host's tables, and which are in no communicator yet ----
- * Nothing tells when the host gives up to connect with them; so who is lost before is parted from
- * at the end of the job. */
+/* ---- processes that are in no communicator yet ----
+ * Those whose names the host has put into its tables, and those of conversations, once for each.
+ * Nothing tells when the host gives up to connect with the former; so who is lost before is parted
+ * from at the end of the job. */
+
+typedef struct {
+    int peer;
+    enum { EXPECTED, CALLED_BY_US, CALLED_US } why;
+    uint64_t call; /* of a conversation */
+} newcomer;
 
 static struct {
     pthread_mutex_t lock; /* inside of it nobody waits for anything */
-    int *peers;
+    newcomer *all;
     int count, room;
-} expected = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} newcomers = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
-/* Lock of `expected` held. */
-static int find_expected(int peer)
+/* Lock of `newcomers` held. */
+static int find(newcomer wanted)
 {
     int i = 0;
 
-    while (i < expected.count && expected.peers[i] != peer)
+    while (i < newcomers.count &&
+           !(newcomers.all[i].peer == wanted.peer && newcomers.all[i].why == wanted.why &&
+             newcomers.all[i].call == wanted.call))
         i++;
     return i;
 }
 
-static bool expect(int peer)
+static bool make_room(void)
 {
-    bool done = true;
-
-    if (peer < MPIR_Process.size)
+    if (newcomers.count < newcomers.room)
         return true;
-    pthread_mutex_lock(&expected.lock);
-    if (find_expected(peer) == expected.count) {
-        if (expected.count == expected.room) {
-            const int room = 2 * expected.room + 16;
-            int *peers = MPL_realloc(expected.peers, (size_t) room * sizeof(int), MPL_MEM_ADDRESS);
-            done = peers != NULL;
-            if (done) {
-                expected.peers = peers;
-                expected.room = room;
-            }
-        }
-        if (done)
-            expected.peers[expected.count++] = peer;
-    }
-    pthread_mutex_unlock(&expected.lock);
+    const int room = 2 * newcomers.room + 16;
+    newcomer *all = MPL_realloc(newcomers.all, (size_t) room * sizeof(newcomer), MPL_MEM_ADDRESS);
+    if (all == NULL)
+        return false;
+    newcomers.all = all;
+    newcomers.room = room;
+    return true;
+}
+
+/* False: no memory. */
+static bool add(newcomer made)
+{
+    pthread_mutex_lock(&newcomers.lock);
+    const bool known = find(made) < newcomers.count;
+    const bool done = known || make_room();
+    if (done && !known)
+        newcomers.all[newcomers.count++] = made;
+    pthread_mutex_unlock(&newcomers.lock);
     return done;
 }
 
-static void expect_no_more(int peer)
+static void take_out(newcomer gone)
 {
-    pthread_mutex_lock(&expected.lock);
-    const int i = find_expected(peer);
-    if (i < expected.count)
-        expected.peers[i] = expected.peers[--expected.count];
-    pthread_mutex_unlock(&expected.lock);
+    pthread_mutex_lock(&newcomers.lock);
+    const int i = find(gone);
+    if (i < newcomers.count)
+        newcomers.all[i] = newcomers.all[--newcomers.count];
+    pthread_mutex_unlock(&newcomers.lock);
 }
 
-static bool is_expected(int peer)
+bool MPIDI_LITE_talks_with(int peer, uint64_t call, bool it_called)
 {
-    pthread_mutex_lock(&expected.lock);
-    const bool found = find_expected(peer) < expected.count;
-    pthread_mutex_unlock(&expected.lock);
+    const newcomer wanted = {
+        .peer = peer, .why = it_called ? CALLED_US : CALLED_BY_US, .call = call};
+
+    pthread_mutex_lock(&newcomers.lock);
+    const bool found = find(wanted) < newcomers.count;
+    pthread_mutex_unlock(&newcomers.lock);
     return found;
-}
-
-/* A communicator begins. */
-void MPIDI_LITE_meet_members(MPIR_Comm *comm)
-{
-    if (lite_peers() <= MPIR_Process.size)
-        return;
-    for (int i = 0; i < comm->remote_size; i++)
-        expect_no_more(MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i)));
 }
 
 bool MPIDI_LITE_exchanges_with(int peer)
 {
-    return is_expected(peer) || MPIDI_LITE_shares_a_communicator(peer);
+    bool found = false;
+
+    pthread_mutex_lock(&newcomers.lock);
+    for (int i = 0; i < newcomers.count && !found; i++)
+        found = newcomers.all[i].peer == peer;
+    pthread_mutex_unlock(&newcomers.lock);
+    return found || MPIDI_LITE_shares_a_communicator(peer);
 }
 
 void MPIDI_LITE_forget_expected(void)
 {
-    pthread_mutex_lock(&expected.lock);
-    MPL_free(expected.peers);
-    expected.peers = NULL;
-    expected.count = expected.room = 0;
-    pthread_mutex_unlock(&expected.lock);
+    pthread_mutex_lock(&newcomers.lock);
+    MPL_free(newcomers.all);
+    newcomers.all = NULL;
+    newcomers.count = newcomers.room = 0;
+    pthread_mutex_unlock(&newcomers.lock);
 }
 
 static void part_from(int peer)
@@ -128,17 +140,61 @@ void MPIDI_LITE_part_from_strangers(void)
     MPL_free(in_use);
 }
 
-/* The conversation has come to nothing. */
+/* ---- conversations ---- */
+
+static newcomer of_conversation(void)
+{
+    return (newcomer){.peer = conversation.peer,
+                      .why = conversation.state == MPIDI_LITE_ANSWERING ? CALLED_US : CALLED_BY_US,
+                      .call = conversation.call};
+}
+
+/* However it has ended. */
+static void end_conversation(void)
+{
+    if (conversation.state == MPIDI_LITE_IDLE)
+        return;
+    take_out(of_conversation());
+    MPIDI_LITE_forget_call(conversation.peer, conversation.call);
+    conversation.state = MPIDI_LITE_IDLE;
+}
+
+/* False: no memory. One that the host has left is over. */
+static bool begin_conversation(int peer, int state, uint64_t call)
+{
+    end_conversation();
+    conversation.state = state;
+    conversation.peer = peer;
+    conversation.call = call;
+    if (add(of_conversation()))
+        return true;
+    conversation.state = MPIDI_LITE_IDLE;
+    return false;
+}
+
+/* It has come to nothing. */
 static void give_up_conversation(void)
 {
     const int peer = conversation.peer;
 
-    conversation.state = MPIDI_LITE_IDLE;
-    if (peer < 0)
+    if (conversation.state == MPIDI_LITE_IDLE)
         return;
-    expect_no_more(peer);
-    if (!MPIDI_LITE_exchanges_with(peer))
+    end_conversation();
+    if (!MPIDI_LITE_exchanges_with(peer) && !MPIDI_LITE_has_called(peer))
         part_from(peer);
+}
+
+/* A communicator begins. */
+void MPIDI_LITE_meet_members(MPIR_Comm *comm)
+{
+    if (conversation.state == MPIDI_LITE_IDLE && lite_peers() <= MPIR_Process.size)
+        return;
+    for (int i = 0; i < comm->remote_size; i++) {
+        const int peer = MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i));
+        take_out((newcomer){.peer = peer, .why = EXPECTED});
+        if (conversation.state != MPIDI_LITE_IDLE && conversation.peer == peer)
+            end_conversation();
+    }
 }
 
 /* ---- addresses ---- */
@@ -146,16 +202,31 @@ static void give_up_conversation(void)
 /* The peer of a name that the host puts into its small table, or LITE_ERR_*. */
 static int meet_in_conversation(const char *upid, int bytes)
 {
-    if (bytes == LITE_PORT_BYTES) {
-        const int peer = lite_meet_at_port(upid, conversation.proof);
-        conversation.state = peer < 0 ? MPIDI_LITE_IDLE : MPIDI_LITE_CALLING;
-        conversation.peer = peer;
-        return peer;
+    no_sense = NULL;
+    if (bytes == LITE_NAME_BYTES && conversation.state == MPIDI_LITE_ANSWERING) {
+        const int peer = lite_meet(upid);
+        if (peer < 0 || peer == conversation.peer)
+            return peer;
+        no_sense = "the caller has sent the name of another process";
+        return LITE_ERR_ARG;
     }
-    const int peer = bytes == LITE_NAME_BYTES ? lite_meet(upid) : LITE_ERR_ARG;
-    /* who has called must not send another one's name */
-    return conversation.state == MPIDI_LITE_ANSWERING && peer == conversation.peer ? peer
-                                                                                   : LITE_ERR_ARG;
+    end_conversation();
+    if (bytes != LITE_PORT_BYTES) {
+        no_sense = "not the name of a port of this version of ch_lite";
+        return LITE_ERR_ARG;
+    }
+    const int peer = lite_meet_at_port(upid, conversation.proof);
+    if (peer < 0 || begin_conversation(peer, MPIDI_LITE_CALLING, MPIDI_LITE_new_call()))
+        return peer;
+    if (!MPIDI_LITE_exchanges_with(peer) && !MPIDI_LITE_has_called(peer))
+        part_from(peer);
+    no_sense = "out of memory for a call";
+    return LITE_ERR_NOMEM;
+}
+
+static int met_error(const char *function, int line)
+{
+    return MPIDI_LITE_port_error(no_sense != NULL ? no_sense : lite_last_error(), function, line);
 }
 
 /* The host does not look at the result for its small table (MPIDIU_insert_dynamic_upid): what fails
@@ -166,15 +237,21 @@ int MPIDI_LITE_insert_upid(MPIR_Lpid lpid, const char *upid, int upid_len)
     int peer;
 
     MPIR_FUNC_ENTER;
-    if (lpid & MPIR_LPID_DYNAMIC_MASK)
+    if (lpid & MPIR_LPID_DYNAMIC_MASK) {
         peer = meet_in_conversation(upid, upid_len);
-    else
+    } else {
+        no_sense = NULL;
         peer = upid_len == LITE_NAME_BYTES ? lite_meet(upid) : LITE_ERR_ARG;
-    if (peer >= 0 && !expect(peer))
-        peer = LITE_ERR_NOMEM;
+        if (upid_len != LITE_NAME_BYTES)
+            no_sense = "not the name of a process of this version of ch_lite";
+        if (peer >= MPIR_Process.size && !add((newcomer){.peer = peer, .why = EXPECTED})) {
+            peer = LITE_ERR_NOMEM;
+            no_sense = "out of memory for processes of other jobs";
+        }
+    }
     MPIDI_LITE_AV(MPIDIU_lpid_to_av_slow(lpid)).peer = peer;
     if (peer < 0)
-        mpi_errno = MPIDI_LITE_port_error(lite_last_error(), __func__, __LINE__);
+        mpi_errno = met_error(__func__, __LINE__);
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
@@ -210,7 +287,6 @@ int MPIDI_LITE_dynamic_send(MPIR_Lpid remote_lpid, int tag, const void *buf, int
     MPIR_FUNC_ENTER;
     if (peer >= 0) {
         MPIR_Assert(conversation.state == MPIDI_LITE_CALLING);
-        conversation.call = MPIDI_LITE_new_call();
         const MPIDI_LITE_first_words words =
             MPIDI_LITE_make_words(MPIDI_LITE_CALL, tag, &conversation, buf, size);
         code = MPIDI_LITE_say(peer, &words, NULL, 0);
@@ -219,13 +295,25 @@ int MPIDI_LITE_dynamic_send(MPIR_Lpid remote_lpid, int tag, const void *buf, int
             lite_check_peer(peer); /* for its sentence */
     }
     if (code < 0) {
-        mpi_errno = MPIDI_LITE_port_error(lite_last_error(), __func__, __LINE__);
+        mpi_errno = met_error(__func__, __LINE__);
         give_up_conversation();
         /* the host forgets it here, and nowhere else */
         MPIDIU_free_dynamic_lpid(remote_lpid);
     }
     MPIR_FUNC_EXIT;
     return mpi_errno;
+}
+
+/* The host's header: the length of the caller's name, and the name. The host takes its word for
+ * it. */
+static bool is_header(const MPIDI_LITE_first_words *words)
+{
+    int length;
+
+    if (words->bytes != sizeof(length) + LITE_NAME_BYTES)
+        return false;
+    memcpy(&length, words->data, sizeof(length));
+    return length == LITE_NAME_BYTES;
 }
 
 int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
@@ -237,7 +325,7 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     MPL_time_t start;
 
     MPIR_FUNC_ENTER;
-    conversation.state = MPIDI_LITE_IDLE;
+    end_conversation();
     MPL_wtime(&start);
     while (!MPIDI_LITE_take_call(tag, &from, &words)) {
         failure = MPIDI_LITE_why_not_wait(tag, -1, seconds_since(&start), timeout);
@@ -246,16 +334,17 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
         mpi_errno = poll_and_yield();
         MPIR_ERR_CHECK(mpi_errno);
     }
-    if (failure == NULL)
-        failure = MPIDI_LITE_why_not_connect(&words, size);
+    if (failure == NULL && !begin_conversation(from, MPIDI_LITE_ANSWERING, words.call))
+        failure = "out of memory for a call";
+    else if (failure == NULL)
+        failure = is_header(&words) ? MPIDI_LITE_why_not_connect(&words, size)
+                                    : "the other job's MPI library is another one";
     if (failure != NULL) {
         mpi_errno = MPIDI_LITE_port_error(failure, __func__, __LINE__);
+        give_up_conversation();
         goto fn_fail;
     }
     memcpy(buf, words.data, words.bytes);
-    conversation.state = MPIDI_LITE_ANSWERING;
-    conversation.call = words.call;
-    conversation.peer = from;
 
 fn_exit:
     MPIR_FUNC_EXIT;
@@ -271,7 +360,9 @@ static const char *why_no_data(int peer, uint64_t call, double waited_s, int tim
 
     if (call != 0 && conversation.state == MPIDI_LITE_CALLED &&
         MPIDI_LITE_take_answer(peer, call, &words))
-        return MPIDI_LITE_why_not_connect(&words, MPIDI_LITE_FIRST_WORDS_MAX);
+        return words.kind == MPIDI_LITE_REFUSAL
+                   ? MPIDI_LITE_why_not_connect(&words, MPIDI_LITE_FIRST_WORDS_MAX)
+                   : "the other job's MPI library is another one";
     if (call != 0 && conversation.state == MPIDI_LITE_ANSWERING &&
         MPIDI_LITE_is_taken_back(peer, call))
         return "the caller did not wait any longer";
@@ -303,7 +394,9 @@ int MPIDI_LITE_dynamic_sendrecv(MPIR_Lpid remote_lpid, MPIR_Comm *peer_comm, int
                                     .tag = tag,
                                     .call = in_conversation ? conversation.call : 0,
                                     .bytes = sizeof(uint32_t)};
-    const char *failure = peer < 0 ? "the other job's name is not valid" : NULL;
+    const char *failure = peer >= 0          ? NULL
+                          : no_sense != NULL ? no_sense
+                                             : "the other job's name is not valid";
     void *data = NULL;
     size_t bytes = 0;
     MPL_time_t start;

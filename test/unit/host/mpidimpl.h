@@ -363,6 +363,7 @@ typedef int64_t MPIR_Lpid;
 #define MPIR_LPID_DYNAMIC_MASK ((MPIR_Lpid)0x1 << 62)
 #define MPIR_LPID_FROM(world_idx, world_rank) (((uint64_t)(world_idx) << 32) | (world_rank))
 MPIDI_av_entry_t* MPIDIU_lpid_to_av_slow(MPIR_Lpid lpid);
+int MPIDIU_free_dynamic_lpid(MPIR_Lpid lpid);
 typedef struct {
   int n_vcis, n_total_vcis;
 } MPIDI_num_vci_t;
