@@ -273,7 +273,7 @@ int MPIDI_LITE_am_isend(int rank, MPIR_Comm *comm, int handler_id, const void *a
     send->packed = NULL;
 
     const void *send_data = MPIR_get_contig_ptr(data, dt_true_lb);
-    if (!dt_contig && data_sz > 0) {
+    if ((!dt_contig || MPIDI_LITE_is_gpu_memory(send_data)) && data_sz > 0) {
         MPI_Aint packed_bytes;
         send->packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(send->packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");

@@ -35,6 +35,14 @@
 
 /* ---- datatypes (lite_pieces.c) ---- */
 
+/* Memory of a GPU, which the device must not touch: such data goes through a copy that the host
+ * makes, as a derived datatype does. Never true in a host without GPU support, and of no cost
+ * there. `data`: the first byte, not the buffer that a datatype is relative to. */
+static inline bool MPIDI_LITE_is_gpu_memory(const void *data)
+{
+    return unlikely(MPIR_GPU_query_pointer_is_dev(data));
+}
+
 /* The `bytes` bytes of (buf, count, datatype) as a list for lite_isendv and its kin, to be freed by
  * MPL_free; NULL: pack instead. */
 struct iovec *MPIDI_LITE_pieces(const void *buf, MPI_Aint count, MPI_Datatype datatype,

@@ -20,8 +20,10 @@ static int prepare_buffer(MPIR_Request *rreq, void *buf, MPI_Aint count, MPI_Dat
     MPIDI_LITE_REQUEST(rreq).in_pieces = 0;
     *data = MPIR_get_contig_ptr(buf, dt_true_lb);
     *bytes = data_sz;
-    if (!dt_contig && data_sz > 0) {
-        void *bounce = MPIDI_LITE_pieces(buf, count, datatype, data_sz, pieces_count);
+    const bool on_gpu = MPIDI_LITE_is_gpu_memory(*data);
+    if ((!dt_contig || on_gpu) && data_sz > 0) {
+        void *bounce =
+            on_gpu ? NULL : MPIDI_LITE_pieces(buf, count, datatype, data_sz, pieces_count);
         MPIDI_LITE_REQUEST(rreq).in_pieces = bounce != NULL;
         if (bounce == NULL)
             bounce = MPL_malloc(data_sz, MPL_MEM_BUFFER);
@@ -31,7 +33,7 @@ static int prepare_buffer(MPIR_Request *rreq, void *buf, MPI_Aint count, MPI_Dat
         MPIDI_LITE_REQUEST(rreq).count = count;
         MPIDI_LITE_REQUEST(rreq).datatype = datatype;
         /* the user may free the type while the receive is pending */
-        MPIR_Datatype_ptr_add_ref(dt_ptr);
+        MPIR_Datatype_add_ref_if_not_builtin(datatype);
         *data = bounce;
     }
 

@@ -1,7 +1,7 @@
 /* One-sided communication: contiguous put and get go straight to the target's memory by lite_put
  * and lite_get, executed there by its handler or helper thread, whatever the target computes. All
- * else (derived datatypes with holes, accumulate and atomics, dynamic and shared windows, all of
- * the synchronization) is ch4's own code over active messages.
+ * else (derived datatypes with holes, memory of a GPU on either side, accumulate and atomics,
+ * dynamic and shared windows, all of the synchronization) is ch4's own code over active messages.
  *
  * Why the two may be mixed. A native operation is executed as soon as it is issued, so it must not
  * be issued before its epoch is open at the target; and it must be over at the target before the
@@ -77,7 +77,7 @@ static int expose(MPIR_Win *win)
     for (int i = 0; i < size; i++)
         peers[i] = MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i));
 
-    if (win->size > 0) {
+    if (win->size > 0 && !MPIDI_LITE_is_gpu_memory(win->base)) {
         MPIDI_LITE_LOCK();
         if (lite_expose_to(win->base, (size_t) win->size, peers, (size_t) size, &lite->key) < 0)
             lite->key = 0;
@@ -257,6 +257,9 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
         origin_bytes, target_bytes, origin_true_lb, target_true_lb);
     if (!origin_contig || !target_contig || origin_bytes == 0 || origin_bytes != target_bytes)
         goto fn_exit;
+    access->origin = MPIR_get_contig_ptr(origin_addr, origin_true_lb);
+    if (MPIDI_LITE_is_gpu_memory(access->origin))
+        goto fn_exit;
 
     MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
 
@@ -268,7 +271,6 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
         mpi_errno, MPI_ERR_RMA_RANGE, "**rmarange");
 
     access->native = true;
-    access->origin = MPIR_get_contig_ptr(origin_addr, origin_true_lb);
     access->offset = (uint64_t) offset;
     access->bytes = origin_bytes;
     access->target = &targets[target_rank];

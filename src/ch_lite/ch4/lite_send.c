@@ -34,9 +34,10 @@ static int send_any(const void *buf, MPI_Aint count, MPI_Datatype datatype, int 
     MPIDI_Datatype_get_info(count, datatype, dt_contig, data_sz, dt_ptr, dt_true_lb);
 
     const void *data = MPIR_get_contig_ptr(buf, dt_true_lb);
-    if (!dt_contig && data_sz > 0)
+    const bool on_gpu = MPIDI_LITE_is_gpu_memory(data);
+    if (!dt_contig && !on_gpu && data_sz > 0)
         packed = pieces = MPIDI_LITE_pieces(buf, count, datatype, data_sz, &pieces_count);
-    if (!dt_contig && data_sz > 0 && pieces == NULL) {
+    if ((!dt_contig || on_gpu) && data_sz > 0 && pieces == NULL) {
         MPI_Aint packed_bytes;
         packed = MPL_malloc(data_sz, MPL_MEM_BUFFER);
         MPIR_ERR_CHKANDJUMP(packed == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
@@ -96,11 +97,11 @@ static inline int send_to(const void *buf, MPI_Aint count, MPI_Datatype datatype
 
     /* Most small ones need no request of their own: the host has one for all that are complete. */
     MPIDI_Datatype_get_info(count, datatype, contig, bytes, type, true_lb);
-    if (likely(*request == NULL && contig && flags == 0)) {
+    const void *data = MPIR_get_contig_ptr(buf, true_lb);
+    if (likely(*request == NULL && contig && flags == 0 && !MPIDI_LITE_is_gpu_memory(data))) {
         const lite_envelope envelope = envelope_of(comm, attr, tag);
         const int peer = MPIDI_LITE_peer(av);
-        const int code =
-            lite_isend(MPIR_get_contig_ptr(buf, true_lb), bytes, peer, &envelope, 0, NULL, NULL);
+        const int code = lite_isend(data, bytes, peer, &envelope, 0, NULL, NULL);
         if (likely(code == LITE_OK)) {
             *request = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);
             return MPI_SUCCESS;

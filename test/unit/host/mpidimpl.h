@@ -350,6 +350,7 @@ int MPIDIU_free_avt(int avtid);
 
 #define MPIDI_Datatype_get_info(count, datatype, contig, size, pointer, lb) \
   ((contig) = 1, (size) = (size_t)(count), (pointer) = NULL, (void)(pointer), (lb) = 0)
+static inline bool MPIR_GPU_query_pointer_is_dev(const void* data) { return false; }
 #define MPIR_get_contig_ptr(buffer, lb) ((const void*)((const char*)(buffer) + (lb)))
 #define MPIR_Typerep_pack(in, count, type, offset, out, room, packed) \
   (*(packed) = (MPI_Aint)(room), MPI_SUCCESS)
