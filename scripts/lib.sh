@@ -100,6 +100,11 @@ hash_inputs() { # PATH… [-- WORD…]
   } | sha256sum | cut -c1-16
 }
 
+# The version of an MPICH 4 or 5 source tree.
+mpich_version() { # TREE
+  sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\([^]]*\)\]).*/\1/p' "$1/maint/version.m4"
+}
+
 # The cores that this process may use, one number per line.
 cores_allowed() {
   local list part

@@ -175,12 +175,24 @@ static void forget_dead_callers(void)
 }
 
 /* The number of a dead one may be given on once it is parted from: its call goes first. */
-void MPIDI_LITE_mark_callers(char *in_use, int peers)
+char *MPIDI_LITE_find_callers(int *peers)
 {
+    char *in_use;
+
+    *peers = lite_peers();
+    if (*peers <= MPIR_Process.size)
+        return NULL; /* the usual case, and before and after the device */
+    in_use = MPL_calloc((size_t) *peers, 1, MPL_MEM_OTHER);
+    if (in_use == NULL)
+        return NULL;
+    const bool locked = MPIDI_LITE_lock_if_not_held();
     forget_dead_callers();
     for (const kept *at = kept_head; at != NULL; at = at->next)
-        if (at->words.kind == MPIDI_LITE_CALL && at->peer < peers)
+        if (at->words.kind == MPIDI_LITE_CALL && at->peer < *peers)
             in_use[at->peer] = 1;
+    if (locked)
+        MPIDI_LITE_UNLOCK();
+    return in_use;
 }
 
 void MPIDI_LITE_forget_words_of(int peer)

@@ -71,8 +71,11 @@ const char *MPIDI_LITE_why_not_wait(int tag, int peer, double waited_s, int time
 /* Why these words make no connection, or NULL. */
 const char *MPIDI_LITE_why_not_connect(const MPIDI_LITE_first_words *words, int room);
 
-/* Marks the processes of other jobs that wait at a port of ours. */
-void MPIDI_LITE_mark_callers(char *in_use, int peers);
+/* A byte for each of *peers processes, 1 for those of other jobs that wait at a port of ours. To be
+ * freed by MPL_free. NULL: no process of another job is known; or no memory, and then the end of
+ * those that are in no communicator any more is a loss, no worse. Takes the VCI lock if it is not
+ * held. */
+char *MPIDI_LITE_find_callers(int *peers);
 
 /* Whether a process of another job may send data of an exchange (lite_spawn5.c). */
 bool MPIDI_LITE_exchanges_with(int peer);

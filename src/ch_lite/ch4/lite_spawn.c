@@ -87,18 +87,11 @@ fn_fail:
  * more, and do not wait at a port of ours, are parted from. */
 void MPIDI_LITE_part_from_strangers(void)
 {
-    const int peers = lite_peers();
-    char *in_use;
+    int peers;
+    char *in_use = MPIDI_LITE_find_callers(&peers);
 
-    if (peers <= MPIR_Process.size)
-        return; /* the usual case, and before and after the device */
-    in_use = MPL_calloc((size_t) peers, 1, MPL_MEM_OTHER);
     if (in_use == NULL)
-        return; /* their end will be a loss, no worse */
-    const bool locked = MPIDI_LITE_lock_if_not_held();
-    MPIDI_LITE_mark_callers(in_use, peers);
-    if (locked)
-        MPIDI_LITE_UNLOCK();
+        return;
     MPID_THREAD_CS_ENTER(VCI, MPIDIU_THREAD_DYNPROC_MUTEX);
     for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++) {
         const MPIDI_av_table_t *table = MPIDIU_get_av_table(avtid);

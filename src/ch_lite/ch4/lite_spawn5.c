@@ -122,17 +122,13 @@ static void part_from(int peer)
 /* As in lite_spawn.c, but that the host's tables say nothing of who is in use. */
 void MPIDI_LITE_part_from_strangers(void)
 {
-    const int peers = lite_peers();
-    char *in_use;
-
-    if (peers <= MPIR_Process.size)
-        return; /* the usual case, and before and after the device */
-    in_use = MPL_calloc((size_t) peers, 1, MPL_MEM_OTHER);
-    if (in_use == NULL)
-        return; /* their end will be a loss, no worse */
+    if (lite_peers() <= MPIR_Process.size)
+        return; /* there may be no lock: before and after the device */
     const bool locked = MPIDI_LITE_lock_if_not_held();
-    MPIDI_LITE_mark_callers(in_use, peers);
-    for (int peer = MPIR_Process.size; peer < peers; peer++)
+    int peers;
+    char *in_use = MPIDI_LITE_find_callers(&peers);
+
+    for (int peer = MPIR_Process.size; in_use != NULL && peer < peers; peer++)
         if (!in_use[peer] && !MPIDI_LITE_exchanges_with(peer))
             part_from(peer);
     if (locked)
