@@ -90,7 +90,7 @@ void lite_set_thread_multiple(int on);
 /* Whether messages reach the host by a way that no socket tells of (shared memory), so that it
  * polls that and lite_progress in turn. Then a wait sleeps later, and never long, and while the
  * host's waits end without the device, most calls of lite_progress cost a few instructions and no
- * system call. After lite_init_world. */
+ * system call. After lite_init_world; without a device nothing happens. */
 void lite_set_shared_memory(int on);
 /* Asked before each sleep of a wait: whether anything moved that other way since it was asked last,
  * or is in the middle of it. Then nobody sleeps: the next piece is due any moment. Ordinary

@@ -1,7 +1,8 @@
-/* Stands in for MPICH's headers in glue_test and spawn5_test: of the types and macros that
- * src/ch_lite/ch4 uses, what the files under test need. The names and members are MPICH 4.0.2's
- * (the glue is compiled against both), or 5.0.1's where spawn5_test says so by MPICH_NUMVERSION;
- * the contents are not. */
+/* Stands in for MPICH's headers in glue_test, spawn5_test and pt2pt_glue_test: of the types and
+ * macros that src/ch_lite/ch4 uses, what the files under test need. The names and members are MPICH
+ * 4.0.2's (the glue is compiled against both), or 5.0.1's where a test says so by MPICH_NUMVERSION;
+ * the contents are not. With HOST_POINT_TO_POINT there is shared memory beside the module, and what
+ * pt2pt.h has: datatypes, requests, windows. */
 #ifndef HOST_MPIDIMPL_H_INCLUDED
 #define HOST_MPIDIMPL_H_INCLUDED
 
@@ -27,15 +28,21 @@ typedef long MPI_Aint;
 #else
 #define MPICH_VERSION "4.0.2"
 #endif
+#ifndef HOST_POINT_TO_POINT
 #define MPIDI_CH4_DIRECT_NETMOD 1
+#endif
 
+#define TRUE 1
+#define FALSE 0
 #define likely(x) (x)
 #define unlikely(x) (x)
 
 /* ---- mpi.h ---- */
 
 typedef struct {
-  int MPI_SOURCE;
+  int MPI_SOURCE, MPI_TAG, MPI_ERROR;
+  MPI_Aint count;
+  int cancelled;
 } MPI_Status;
 enum { MPI_SUCCESS, MPI_ERR_TRUNCATE = 14, MPI_ERR_OTHER = 15, MPI_ERR_NO_MEM = 34 };
 enum { MPI_ERR_PORT = 38, MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3 };
@@ -47,7 +54,9 @@ typedef enum {
   MPIR_REQUEST_KIND__SEND,
   MPIR_REQUEST_KIND__RMA,
   MPIR_REQUEST_KIND__PART_SEND,
-  MPIR_REQUEST_KIND__PART_RECV
+  MPIR_REQUEST_KIND__PART_RECV,
+  MPIR_REQUEST_KIND__RECV,
+  MPIR_REQUEST_KIND__MPROBE
 } MPIR_Request_kind_t;
 typedef enum { MPIR_COMM_KIND__INTRACOMM, MPIR_COMM_KIND__INTERCOMM } MPIR_Comm_kind_t;
 #if HOST_IS_5
@@ -78,23 +87,49 @@ typedef struct MPIR_Comm {
   MPIR_Context_id_t context_id, recvcontext_id;
   int rank, local_size, remote_size;
   MPIDI_av_entry_t* remote; /* by rank */
+  int ref_count;
 } MPIR_Comm;
 
 typedef struct MPIR_Win {
   MPIR_Comm* comm_ptr;
+  void* base;
+  MPI_Aint size;
+  int disp_unit;
+  struct {
+    struct {
+      MPIDI_LITE_win_t lite;
+    } netmod;
+  } dev;
 } MPIR_Win;
 
 typedef struct MPIR_Request {
   int ref_count;
   MPIR_Request_kind_t kind;
   MPIR_Comm* comm;
+  int cc, *cc_ptr;
+  MPI_Status status;
   union {
     struct {
       MPIR_Win* win;
     } rma;
   } u;
   struct {
+    bool is_local;
+#if HOST_IS_5
+    struct MPIR_Request* anysrc_partner;
+#else
+    struct MPIR_Request* anysource_partner_request;
+#endif
     struct {
+      union {
+        MPIDI_LITE_request_t lite;
+      } netmod;
+      struct {
+        struct {
+          int status;
+        } * req;     /* until it is complete */
+        bool posted; /* in the queue of shared memory */
+      } am;
       struct {
         struct {
           struct MPIR_Request* peer_req_ptr;
@@ -247,6 +282,7 @@ typedef struct {
   int n_vcis;
   struct {
     MPID_Thread_mutex_t lock;
+    int progress_count;
   } per_vci[1];
   MPID_Thread_mutex_t m[8];
   void* win_map;
@@ -275,8 +311,15 @@ enum { MPIR_TAG_BITS_DEFAULT = 31 };
 
 void host_enters(const MPID_Thread_mutex_t* mutex);
 #define MPID_THREAD_CS_ENTER(name, mutex) host_enters(&(mutex))
+#ifdef HOST_POINT_TO_POINT
+void host_enters_again(const MPID_Thread_mutex_t* mutex);
+#define MPID_THREAD_CS_ENTER_REC_VCI(mutex) host_enters_again(&(mutex))
+void host_leaves(const MPID_Thread_mutex_t* mutex);
+#define MPIDU_THREAD_CS_EXIT(name, mutex) host_leaves(&(mutex))
+#else
 #define MPID_THREAD_CS_ENTER_REC_VCI(mutex) host_enters(&(mutex))
 #define MPIDU_THREAD_CS_EXIT(name, mutex) ((void)(mutex))
+#endif
 #define MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX MPIDI_global.m[0]
 #if HOST_IS_5
 void host_yields(const MPID_Thread_mutex_t* mutex);
@@ -287,7 +330,7 @@ void host_yields(const MPID_Thread_mutex_t* mutex);
 
 /* ---- memory: the tests check the bytes behind each block when it is freed ---- */
 
-enum { MPL_MEM_ADDRESS, MPL_MEM_BUFFER, MPL_MEM_COMM, MPL_MEM_OTHER };
+enum { MPL_MEM_ADDRESS, MPL_MEM_BUFFER, MPL_MEM_COMM, MPL_MEM_OTHER, MPL_MEM_RMA };
 void* host_calloc(size_t count, size_t size);
 void* host_realloc(void* block, size_t size);
 void host_free(void* block);
@@ -348,12 +391,16 @@ int MPIDIU_free_avt(int avtid);
 #define MPIDIU_comm_rank_to_pid(comm, rank, lpid, avtid) ((void)(comm), *(lpid) = (rank))
 #define MPIDIU_comm_rank_to_pid_local(comm, rank, lpid, avtid) ((void)(comm), *(lpid) = (rank))
 
+#define MPIR_get_contig_ptr(buffer, lb) ((void*)((uintptr_t)(buffer) + (uintptr_t)(lb)))
+#ifdef HOST_POINT_TO_POINT
+#include "pt2pt.h"
+#else
 #define MPIDI_Datatype_get_info(count, datatype, contig, size, pointer, lb) \
   ((contig) = 1, (size) = (size_t)(count), (pointer) = NULL, (void)(pointer), (lb) = 0)
 static inline bool MPIR_GPU_query_pointer_is_dev(const void* data) { return false; }
-#define MPIR_get_contig_ptr(buffer, lb) ((const void*)((const char*)(buffer) + (lb)))
 #define MPIR_Typerep_pack(in, count, type, offset, out, room, packed) \
   (*(packed) = (MPI_Aint)(room), MPI_SUCCESS)
+#endif
 #define MPIDIG_mpi_psend_init(...) MPI_SUCCESS
 #define MPIDIG_mpi_precv_init(...) MPI_SUCCESS
 
@@ -381,7 +428,5 @@ int MPIR_pmi_barrier(void);
 int MPIDU_bc_table_create(int rank, int size, int* node_map, void* card, int bytes, int same_length,
                           int roots_only, void** table, int* length);
 int MPIDU_bc_table_destroy(void);
-#define TRUE 1
-#define FALSE 0
 
 #endif
