@@ -1779,6 +1779,35 @@ START_TEST(error_of_packing_is_an_error_of_the_call) {
 }
 END_TEST
 
+/* MPI_Irecv would follow a null pointer. */
+START_TEST(without_memory_for_the_copy_a_receive_is_an_error_where_the_user_waits) {
+  static const MPI_Datatype kinds[] = {BYTES, SMALL_PIECES, LARGE_PIECES};
+  char* const buf = _i == 0 ? gpu : memory;
+  MPIR_Request* req;
+  blocks_left = 0;
+  ck_assert_int_eq(start_receive(buf, 8, kinds[_i], &req), MPI_SUCCESS);
+  ck_assert(req != NULL);
+  ck_assert_int_eq(calls_count, 0);
+  ck_assert(req->comm == &comm);
+  const MPI_Status status = take(req);
+  ck_assert_int_eq(status.MPI_ERROR, kNoMemory);
+  ck_assert_int_eq(status.MPI_SOURCE, SOURCE);
+  ck_assert_int_eq(status.MPI_TAG, TAG);
+  ck_assert_int_eq(status.count, 0);
+  check_received(buf, kinds[_i], 0);
+}
+END_TEST
+
+START_TEST(without_memory_for_the_copy_an_any_source_receive_is_an_error_where_the_user_waits) {
+  blocks_left = 0;
+  MPIR_Request* shared = any_source(1 + _i);
+  ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+  ck_assert(!shared->dev.ch4.am.posted);
+  ck_assert_int_eq(take(shared).MPI_ERROR, kNoMemory);
+  ck_assert_int_eq(calls_count, 0);
+}
+END_TEST
+
 /* Of what it is about, and of the copy. */
 START_TEST(without_memory_an_active_message_is_an_error_of_the_call) {
   blocks_left = _i;
@@ -1864,6 +1893,8 @@ int main(void) {
   ADD_LOOP(active_message_that_the_device_refuses_is_an_error_of_the_call, ERRORS);
   ADD_LOOP(without_memory_for_the_copy_a_send_is_an_error_of_the_call, 2);
   ADD(error_of_packing_is_an_error_of_the_call);
+  ADD_LOOP(without_memory_for_the_copy_a_receive_is_an_error_where_the_user_waits, 3);
+  ADD_LOOP(without_memory_for_the_copy_an_any_source_receive_is_an_error_where_the_user_waits, 2);
   ADD_LOOP(without_memory_an_active_message_is_an_error_of_the_call, 2);
   ADD(without_a_request_there_is_an_error_and_nothing_is_left);
   suite_add_tcase(suite, tests);

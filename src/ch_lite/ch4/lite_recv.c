@@ -107,8 +107,8 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
                          MPIR_Request *partner)
 {
     int mpi_errno = MPI_SUCCESS;
+    int buffer_errno;
     MPIR_Request *rreq = *request;
-    bool have_buffer = false;
     void *data;
     size_t bytes, pieces_count = 0;
     lite_request *lite = NULL;
@@ -126,13 +126,13 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         rreq = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RECV, MPIDI_LITE_VCI, 1);
         MPIR_ERR_CHKANDSTMT(rreq == NULL, mpi_errno, MPIX_ERR_NOREQ, goto fn_fail, "**nomemreq");
     }
-    mpi_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes, &pieces_count);
-    MPIR_ERR_CHECK(mpi_errno);
-    have_buffer = true;
+    buffer_errno = prepare_buffer(rreq, buf, count, datatype, &data, &bytes, &pieces_count);
     /* before it can be drained, and when nothing can fail any more that would take it back */
     MPIDI_REQUEST_SET_LOCAL(rreq, 0, partner);
 
-    if (MPIDI_LITE_REQUEST(rreq).in_pieces)
+    if (unlikely(buffer_errno != MPI_SUCCESS))
+        code = LITE_ERR_NOMEM;
+    else if (MPIDI_LITE_REQUEST(rreq).in_pieces)
         code = lite_irecvv(data, pieces_count, bytes, peer, &envelope, rreq, &status, &lite);
     else
         code = lite_irecv(data, bytes, peer, &envelope, rreq, &status, &lite);
@@ -159,6 +159,8 @@ int MPIDI_LITE_mpi_irecv(void *buf, MPI_Aint count, MPI_Datatype datatype, int r
         MPIDI_LITE_REQUEST(rreq).request = lite;
     } else {
         MPIDI_LITE_recv_done(rreq, &status);
+        if (unlikely(buffer_errno != MPI_SUCCESS)) /* the device has no sentence for it */
+            rreq->status.MPI_ERROR = buffer_errno;
         if (likely(partner == NULL))
             MPIR_cc_set(&rreq->cc, 0);
         else
@@ -171,10 +173,6 @@ fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
-    if (have_buffer)
-        release_buffer(rreq);
-    if (rreq != NULL && *request == NULL)
-        MPIDI_CH4_REQUEST_FREE(rreq);
     goto fn_exit;
 }
 
