@@ -1808,6 +1808,23 @@ START_TEST(without_memory_for_the_copy_an_any_source_receive_is_an_error_where_t
 }
 END_TEST
 
+START_TEST(without_memory_for_the_copy_a_matched_message_can_be_received_again) {
+  static const MPI_Datatype kinds[] = {BYTES, SMALL_PIECES, LARGE_PIECES};
+  char* const buf = _i == 0 ? gpu : memory;
+  MPIR_Request* message = probe_matched();
+  message_bytes = (size_t)(8 * host_type_size(kinds[_i]));
+  blocks_left = 0;
+  ck_assert_int_eq(receive_matched(buf, 8, kinds[_i], message), kNoMemory);
+  ck_assert_int_eq(calls_count, 0);
+  blocks_left = -1;
+  ck_assert_int_eq(receive_matched(buf, 8, kinds[_i], message), MPI_SUCCESS);
+  ck_assert(last_call()->message == (lite_message*)&a_message);
+  const MPI_Status status = take(message);
+  ck_assert_int_eq(status.MPI_ERROR, MPI_SUCCESS);
+  check_received(buf, kinds[_i], message_bytes);
+}
+END_TEST
+
 /* Of what it is about, and of the copy. */
 START_TEST(without_memory_an_active_message_is_an_error_of_the_call) {
   blocks_left = _i;
@@ -1895,6 +1912,7 @@ int main(void) {
   ADD(error_of_packing_is_an_error_of_the_call);
   ADD_LOOP(without_memory_for_the_copy_a_receive_is_an_error_where_the_user_waits, 3);
   ADD_LOOP(without_memory_for_the_copy_an_any_source_receive_is_an_error_where_the_user_waits, 2);
+  ADD_LOOP(without_memory_for_the_copy_a_matched_message_can_be_received_again, 3);
   ADD_LOOP(without_memory_an_active_message_is_an_error_of_the_call, 2);
   ADD(without_a_request_there_is_an_error_and_nothing_is_left);
   suite_add_tcase(suite, tests);

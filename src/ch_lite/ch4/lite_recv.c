@@ -221,6 +221,8 @@ fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
+    /* The user still has the message, and may try again: the host takes it for one by this. */
+    message->kind = MPIR_REQUEST_KIND__MPROBE;
     goto fn_exit;
 }
 
