@@ -1425,6 +1425,18 @@ START_TEST(hooks_wait_for_what_is_pending_there) {
 }
 END_TEST
 
+START_TEST(window_that_is_not_made_is_not_exposed_any_more) {
+  win = (MPIR_Win){.comm_ptr = &comm, .base = memory, .size = kWindow, .disp_unit = DISP_UNIT};
+  allgather_error = MPI_ERR_OTHER;
+  ck_assert_int_eq(MPIDI_LITE_win_expose_hook(&win), MPI_ERR_OTHER);
+  ck_assert_int_eq(exposures, 1);
+  ck_assert_uint_eq(exposed_key, 0);
+  ck_assert_uint_eq(live_blocks, 0);
+  /* whether the host frees it or not */
+  ck_assert_int_eq(MPIDI_LITE_win_free_hook(&win), MPI_SUCCESS);
+}
+END_TEST
+
 /* ---- any-source receives beside shared memory ---- */
 
 /* Contiguous in the host's memory, a copy, and in a GPU's. */
@@ -1888,6 +1900,7 @@ int main(void) {
   ADD_LOOP(access_that_the_device_refuses_is_an_error_and_leaves_nothing, 4);
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
+  ADD(window_that_is_not_made_is_not_exposed_any_more);
   ADD_LOOP(receive_that_was_matched_here_completes_the_one_in_shared_memory, 3);
   ADD_LOOP(receive_that_found_its_message_when_posted_is_completed_by_the_next_progress, 3);
   ADD(receives_that_found_their_messages_when_posted_are_all_completed);

@@ -55,6 +55,18 @@ static int allgather_in_place(void *buffer, MPI_Aint bytes, MPIR_Comm *comm)
 #endif
 }
 
+/* The memory is the user's again. */
+static void conceal(MPIDI_LITE_win_t *lite)
+{
+    if (lite->key != 0) {
+        MPIDI_LITE_LOCK();
+        lite_withdraw(lite->key);
+        MPIDI_LITE_UNLOCK();
+    }
+    MPL_free(lite->targets);
+    memset(lite, 0, sizeof(*lite));
+}
+
 /* Collective. A rank whose memory cannot be exposed is reached by active messages. */
 static int expose(MPIR_Win *win)
 {
@@ -102,6 +114,8 @@ fn_exit:
     MPL_free(shares);
     return mpi_errno;
 fn_fail:
+    /* the host does not free a window that it has not made */
+    conceal(lite);
     goto fn_exit;
 }
 
@@ -121,15 +135,7 @@ int MPIDI_LITE_win_hook(MPIR_Win *win)
  * nobody accesses the memory any more. */
 int MPIDI_LITE_win_free_hook(MPIR_Win *win)
 {
-    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
-
-    if (lite->key != 0) {
-        MPIDI_LITE_LOCK();
-        lite_withdraw(lite->key);
-        MPIDI_LITE_UNLOCK();
-    }
-    MPL_free(lite->targets);
-    memset(lite, 0, sizeof(*lite));
+    conceal(&MPIDI_LITE_WIN(win));
     return MPI_SUCCESS;
 }
 
