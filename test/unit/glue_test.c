@@ -44,8 +44,13 @@ void host_enters(const MPID_Thread_mutex_t* mutex) {
   if (mutex == &MPIDIU_THREAD_DYNPROC_MUTEX && on_dynproc != NULL) on_dynproc();
 }
 
+static char error_text[512]; /* of the last MPI error */
 int MPIR_Err_create_code(int last, int fatal, const char* function, int line, int class_,
                          const char* generic, const char* specific, ...) {
+  va_list arguments;
+  va_start(arguments, specific);
+  if (specific != NULL) vsnprintf(error_text, sizeof error_text, specific, arguments);
+  va_end(arguments);
   return class_;
 }
 
@@ -146,11 +151,12 @@ int lite_finalize_flush(void) { return LITE_OK; }
 void lite_finalize_goodbye(void) {}
 void lite_finalize_quiesce(void) {}
 void lite_finalize_close(void) {}
+static int ports_closed;
 int lite_name(int peer, void* name) { return LITE_OK; }
 int lite_meet(const void* name) { return LITE_ERR_ARG; }
 int lite_meet_at_port(const void* port, void* proof) { return LITE_ERR_ARG; }
 int lite_open_port(uint32_t id, void* port) { return LITE_OK; }
-void lite_close_port(uint32_t id) {}
+void lite_close_port(uint32_t id) { ports_closed++; }
 int lite_port_is_open(uint32_t id) { return 1; }
 int lite_check_caller(uint32_t id, int peer, const void* proof) { return 0; }
 int lite_check_peer(int peer) { return LITE_OK; }
@@ -455,6 +461,27 @@ START_TEST(caller_that_takes_no_answer_has_one_waiting) {
 }
 END_TEST
 
+/* ---- before the device, and after it ---- */
+
+START_TEST(without_a_device_there_is_neither_name_nor_port) {
+  int *lengths = NULL, *length = NULL;
+  char *names = NULL, *port = NULL;
+  known_peers = 0;
+  ck_assert_int_eq(MPIDI_LITE_get_local_upids(NULL, &lengths, &names), MPI_ERR_PORT);
+  ck_assert(lengths == NULL && names == NULL);
+  ck_assert(strstr(error_text, "before the world communicator exists") != NULL);
+  error_text[0] = '\0';
+  ck_assert_int_eq(MPIDI_LITE_open_port(7, &length, &port), MPI_ERR_PORT);
+  ck_assert(length == NULL && port == NULL);
+  ck_assert(strstr(error_text, "before the world communicator exists") != NULL);
+  MPIDI_LITE_close_port(7);
+  ck_assert_int_eq(ports_closed, 0);
+  known_peers = 5;
+  MPIDI_LITE_close_port(7);
+  ck_assert_int_eq(ports_closed, 1);
+}
+END_TEST
+
 /* ---- who says that the job cannot start ---- */
 
 static void start_fails(int rank, int code, const char* text) {
@@ -506,6 +533,7 @@ int main(void) {
   tcase_add_test(tests, partitioned_receive_takes_the_announced_data_of_the_rank_that_it_is_from);
   tcase_add_test(tests, process_that_is_met_meanwhile_is_not_parted_from);
   tcase_add_test(tests, caller_that_takes_no_answer_has_one_waiting);
+  tcase_add_test(tests, without_a_device_there_is_neither_name_nor_port);
   tcase_add_test(tests, what_every_rank_sees_is_said_by_rank_0);
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
   tcase_add_loop_test(

@@ -402,6 +402,8 @@ void MPIDI_LITE_close_port(int tag)
     MPIDI_LITE_first_words words;
     int peer;
 
+    if (lite_peers() == 0)
+        return; /* its ports have ended with the device */
     MPIDI_LITE_LOCK();
     lite_close_port((uint32_t) tag);
     while (MPIDI_LITE_take_call(tag, &peer, &words)) {
