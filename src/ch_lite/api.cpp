@@ -473,7 +473,7 @@ int lite_am_waits(int peer) {
 // Active messages of ours may wait for credit that a peer returns while it is in its own flush:
 // deliver here, too. A peer that is gone from MPI already does not return it: the limit ends that
 // wait, as nobody would have handled the message.
-int lite_finalize_flush(void) {
+int lite_flush(void) {
   if (device_current == nullptr) return LITE_OK;
   Device& device = *device_current;
   int quiet_ms = 0;

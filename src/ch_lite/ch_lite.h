@@ -97,11 +97,12 @@ void lite_set_shared_memory(int on);
  * context, inside lite_progress. NULL: nobody to ask. */
 void lite_set_host_news(int (*news)(void));
 
-/* First half of the end: blocks until everything queued has been taken by the kernel, or its peer
- * is lost. The host then runs its own barrier. */
-int lite_finalize_flush(void);
-/* Second half: an EOF from a peer is now ordinary (call it after lite_finalize_flush and before the
- * host's barrier). */
+/* Blocks until everything queued has been taken by the kernel, or its peer is lost. First half of
+ * the end: the host then runs its own barrier. Also wherever the host is going to wait for a
+ * process without polling. */
+int lite_flush(void);
+/* Second half: an EOF from a peer is now ordinary (call it after lite_flush and before the host's
+ * barrier). */
 void lite_finalize_quiesce(void);
 /* Last: disarms, stops the controller, closes, prints LITE_STATS if asked, frees all. */
 void lite_finalize_close(void);

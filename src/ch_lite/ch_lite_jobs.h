@@ -53,8 +53,8 @@ int lite_has_left(int peer);
  * given to another one. A world rank, or one parted from before: nothing happens. */
 void lite_part(int peer);
 
-/* Between lite_finalize_flush and lite_finalize_quiesce: tells processes of other jobs that are
- * still connected that this one ends, so that they do not take its end for a loss, and gives them a
+/* Between lite_flush and lite_finalize_quiesce: tells processes of other jobs that are still
+ * connected that this one ends, so that they do not take its end for a loss, and gives them a
  * moment (at most 2 s) to do the same, so that nothing on its way to either is lost. */
 void lite_finalize_goodbye(void);
 

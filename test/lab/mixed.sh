@@ -6,4 +6,23 @@ export LITE_STATS=1
 job 240 4 "$programs/mixed" 100 mixed
 [ "$code" = 0 ] && grep -qE '^mixed: [0-9]+ checks, 0 failed' "$out"
 result $? "wildcard storms, cancels, probes, windows over both, reductions in place" "$out"
+
+# Ranks next to each other on a host, as most launchers place them: MPI_Init of 4.2 and 4.3 waits in shared memory without polling, for
+# a rank that may wait for a message of its own first allgather (half of the jobs hung).
+start_next_to_each_other() { # HOSTS
+  code=0
+  timeout -k 10 20 "$LAB_ENTER" 0 "$LAB_PREFIX/bin/mpiexec" -launcher ssh -launcher-exec "$LAB_DIR/launch" -hosts "$1" -n 4 \
+    "$programs/messages" 0 >"$out" 2>&1 </dev/null || code=$?
+}
+for hosts in h0:3,h1:1 h0:2,h1:2; do
+  starts=0
+  for ((i = 0; i < 8; i++)); do
+    start_next_to_each_other "$hosts"
+    if [ "$code" != 0 ]; then break; fi
+    starts=$((starts + 1))
+  done
+  [ "$starts" = 8 ]
+  result $? "four ranks start on $hosts, $starts times of 8" "$out"
+  if hung; then end_leftovers; fi
+done
 plan

@@ -45,7 +45,7 @@ bool start_three(Shared& s, int rank) {
   return barrier(s, 1, kRanks);
 }
 bool finish_three(Shared& s) {
-  if (lite_finalize_flush() != LITE_OK || !barrier(s, 2, kRanks)) return false;
+  if (lite_flush() != LITE_OK || !barrier(s, 2, kRanks)) return false;
   lite_finalize_quiesce();
   if (!barrier(s, 3, kRanks)) return false;
   lite_finalize_close();

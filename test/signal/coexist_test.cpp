@@ -231,7 +231,7 @@ int call_in_child(Shared& s, int rank) {
       Done done;
       if (i == 0) lite_progress();
       if (i == 1) send(&word, 1, 1, 99, done);
-      if (i == 2) lite_finalize_flush();
+      if (i == 2) lite_flush();
       _exit(0);
     }
     if (exit_code_of(child) != 1) return __LINE__;

@@ -118,7 +118,7 @@ inline bool start(Shared& s, int rank) {
 }
 
 inline bool finish(Shared& s) {
-  if (lite_finalize_flush() != LITE_OK) return false;
+  if (lite_flush() != LITE_OK) return false;
   if (!barrier(s, 2)) return false;
   lite_finalize_quiesce();
   if (!barrier(s, 3)) return false;

@@ -147,7 +147,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
 }
 void lite_set_thread_multiple(int on) {}
 void lite_set_tag_ignore_bits(uint32_t bits) {}
-int lite_finalize_flush(void) { return LITE_OK; }
+int lite_flush(void) { return LITE_OK; }
 void lite_finalize_goodbye(void) {}
 void lite_finalize_quiesce(void) {}
 void lite_finalize_close(void) {}

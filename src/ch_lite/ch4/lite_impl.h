@@ -259,6 +259,10 @@ int MPIDI_LITE_comm_set_vcis(MPIR_Comm *comm, int num_implicit, int num_reserved
                              MPIDI_num_vci_t *all_num_vcis);
 #elif LITE_HOST_SINCE(4, 2, 0)
 int MPIDI_LITE_init_vcis(int wanted, int *actual);
+/* mpi_isend of the table until post_init: returns when the kernel has everything that was sent. */
+int MPIDI_LITE_isend_in_init(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                             int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                             MPIR_Request **request);
 #endif
 int MPIDI_LITE_mpi_finalize_hook(void);
 int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS);

@@ -345,6 +345,9 @@ static void start_event_driven_mode(void)
 /* The host puts its locks into force after this, where the world communicator comes first. */
 int MPIDI_LITE_post_init(void)
 {
+#if LITE_HOST_SINCE(4, 2, 0) && LITE_HOST_BELOW(5, 0, 0)
+    MPIDI_NM_native_func->mpi_isend = MPIDI_LITE_mpi_isend;
+#endif
     lite_set_thread_multiple(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
     start_event_driven_mode();
     return MPI_SUCCESS;
@@ -361,10 +364,35 @@ int MPIDI_LITE_comm_set_vcis(MPIR_Comm *comm, int num_implicit, int num_reserved
     return MPIDI_LITE_post_init();
 }
 #elif LITE_HOST_SINCE(4, 2, 0)
+/* Next come an allgather of all ranks, a barrier in shared memory, and post_init. That barrier
+ * polls nothing: a message of the allgather that is here until its connection is up would not leave
+ * any more, and a rank on another node that waits for it, and that our neighbour waits for, would
+ * never get it. So these sends leave before they return. Every rank gets there, as it polls until
+ * it has received all that is for it. */
 int MPIDI_LITE_init_vcis(int wanted, int *actual)
 {
     *actual = 1;
+    MPIDI_NM_native_func->mpi_isend = MPIDI_LITE_isend_in_init;
     return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_isend_in_init(const void *buf, MPI_Aint count, MPI_Datatype datatype, int rank,
+                             int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
+                             MPIR_Request **request)
+{
+    int mpi_errno = MPIDI_LITE_mpi_isend(buf, count, datatype, rank, tag, comm, attr, av, request);
+    int flush_code;
+
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_LITE_LOCK();
+    flush_code = lite_flush();
+    MPIDI_LITE_UNLOCK();
+    MPIDI_LITE_CHECK(flush_code, -1);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
 }
 #endif
 
@@ -379,7 +407,7 @@ int MPIDI_LITE_mpi_finalize_hook(void)
 
     if (started == STARTED_WORLD) {
         MPIDI_LITE_LOCK();
-        flush_code = lite_finalize_flush();
+        flush_code = lite_flush();
         lite_finalize_goodbye();
         mpi_errno = MPIDI_LITE_drain_completions();
         /* before the barrier: after it a peer may be gone any time */
