@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string>
 
@@ -31,6 +32,19 @@ START_TEST(returns_when_the_launcher_has_read) {
   ck_assert(reader.has_read);
   const std::string text = reader.join();
   ck_assert_str_eq(text.c_str(), "ch_lite: no such interface\n");
+}
+END_TEST
+
+START_TEST(slurm_has_time_to_pass_the_line_on) {
+  LaunchersPipe launcher;
+  SlowReader reader(launcher);
+  setenv("SLURM_STEP_ID", "0", 1);
+  const std::int64_t begin = now_ms();
+  say_last_words("the job ends", 20'000);
+  const std::int64_t took = now_ms() - begin;
+  unsetenv("SLURM_STEP_ID");
+  ck_assert_int_ge(took, SlowReader::kBusyMs + 45);
+  ck_assert_str_eq(reader.join().c_str(), "ch_lite: the job ends\n");
 }
 END_TEST
 
