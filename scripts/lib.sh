@@ -10,8 +10,10 @@ die() {
 have() { command -v "$1" >/dev/null 2>&1; }
 now_s() { date +%s; }
 
-# Debian's packages. For the build of the device, the host and the tests (dpkg-dev: unpacking the host's source package); for running: the test
-# hosts, and NetPIPE with Debian's own MPI, which it is linked to.
+# Packages of Debian 12 and 13 and of Ubuntu 22.04 and 24.04, by the names that they have in all of
+# these. For the build of the device, the host and the tests (dpkg-dev: unpacking the host's source
+# package); for running: the test hosts. NetPIPE, with the MPICH that it is linked to, is in none of
+# Ubuntu 24.04's.
 # shellcheck disable=SC2034
 PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-config xz-utils libhwloc-dev libsodium-dev check dpkg-dev util-linux"
 # What only the project's own checks need: fuzz targets and a second compiler, scripts and Python looked through, programs built with Debian's mpich to compare with.
@@ -20,7 +22,9 @@ PACKAGES_CLANG="clang clang-format"
 # shellcheck disable=SC2034
 PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev"
 # shellcheck disable=SC2034
-PACKAGES_RUN="iproute2 procps netpipe-mpich2"
+PACKAGES_RUN="iproute2 procps"
+# shellcheck disable=SC2034
+PACKAGES_NETPIPE="netpipe-mpich2"
 
 # In pipes: grep PATTERN >/dev/null, not grep -q, which leaves early and fails the pipe (pipefail) by the writer's SIGPIPE.
 

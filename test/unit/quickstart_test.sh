@@ -1,6 +1,7 @@
 #!/bin/bash
 # What scripts/quickstart configures MPICH with: an optimized host, and the user's arguments after ours, so that they win. MPICH is a tree of the few files that
 # install-device looks for, whose configure writes down its arguments; nothing is installed and nothing downloaded.
+# And what it does on which distribution, with a made os-release, apt and dpkg.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=test/unit/verdict.sh
@@ -77,6 +78,162 @@ verdict what_is_no_tarball_is_refused says "could not unpack"
 quickstart_tarball "$work/nowhere.tar.gz"
 verdict missing_tarball_is_refused says "cannot be read"
 verdict nothing_is_fetched test ! -e "$work/forbidden"
+
+# ---- distributions: apt and dpkg say what a distribution's would; what they are asked for is kept ----
+world=$work/world
+mkdir -p "$work/apt-bin" "$world"
+cat >"$work/apt-bin/dpkg-query" <<'END'
+#!/bin/sh
+for package; do :; done
+grep -qx "$package" "$WORLD/installed" && echo install ok installed
+END
+cat >"$work/apt-bin/apt-cache" <<'END'
+#!/bin/sh
+for word; do case $word in Dir::Etc::sourcelist=*) sources=${word#*=} ;; esac; done
+case " $* " in
+  *" showsrc "*) cat "$WORLD/source.$(sed -n 's/^Suites: //p' "$sources")" ;;
+  *) for package; do :; done; ! grep -qx "$package" "$WORLD/unknown" ;;
+esac
+END
+cat >"$work/apt-bin/apt-get" <<'END'
+#!/bin/sh
+for word; do case $word in Dir::Etc::sourcelist=*) sources=${word#*=} ;; esac; done
+case " $* " in
+  *" --print-uris update "*)
+    for suite in $(cat "$WORLD/suites"); do
+      echo "'http://mirror.invalid/os/dists/$suite/InRelease' x 0"
+      echo "'http://mirror.invalid/os/dists/$suite-security/InRelease' x 0"
+    done
+    ;;
+  *" update "*) [ -z "$sources" ] || [ -e "$WORLD/source.$(sed -n 's/^Suites: //p' "$sources")" ] ;;
+  *" source "*)
+    suite=$(sed -n 's/^Suites: //p' "$sources")
+    [ ! -e "$WORLD/withheld.$suite" ] || exit 1
+    cp "$WORLD/pool/$suite"/* .
+    ;;
+  *" install "*)
+    echo "$*" >>"$WORLD/asked"
+    for package; do ! grep -qx "$package" "$WORLD/unknown" || exit 1; done
+    for package; do echo "$package" >>"$WORLD/installed"; done
+    ;;
+esac
+END
+chmod +x "$work"/apt-bin/*
+export WORLD=$world
+
+# A fresh machine.
+distribution() { # OS-RELEASE-LINES SUITE…
+  rm -rf "$world" "$work/build" "$work/prefix"
+  mkdir -p "$world/pool"
+  printf '%b' "$1" >"$world/os-release"
+  shift
+  printf '%s\n' "$@" >"$world/suites"
+  echo none >"$world/installed"
+  echo none >"$world/unknown"
+}
+source_package() { # SUITE VERSION-IN-ITS-NAME VERSION-OF-THE-TREE
+  local upstream=${2%-*} pool=$world/pool/$1 hash
+  "$top/scripts/install-device" --remove "$src" >/dev/null 2>&1
+  sed -i "s/_m4\],\[[^]]*/_m4],[$3/" "$src/maint/version.m4"
+  mkdir -p "$pool"
+  tar -cJf "$pool/mpich_$upstream.orig.tar.xz" -C "$work" src
+  echo signature >"$pool/mpich_$upstream.orig.tar.xz.asc"
+  hash=$(cd "$pool" && sha256sum ./*.tar.xz | sed 's, \./,1 ,')
+  printf 'Checksums-Sha256:\n %s\nFiles:\n' "$hash" >"$pool/mpich_$2.dsc"
+  printf 'Package: mpich\nVersion: %s\n' "$2" >"$world/source.$1"
+}
+on_it() { # ARGUMENT…
+  status=0
+  text=$(PATH=$work/apt-bin:$PATH CHLITE_OS_RELEASE=$world/os-release "$top/scripts/quickstart" \
+    --build "$work/build" --prefix "$work/prefix" "$@" 2>&1) || status=$?
+}
+built_from() { # VERSION
+  test "$status" = 0 && grep -qF "[$1]" "$work/build/mpich-src/maint/version.m4"
+}
+debian13='PRETTY_NAME="Debian GNU/Linux 13 (trixie)"\nID=debian\nVERSION_CODENAME=trixie\n'
+ubuntu24='PRETTY_NAME="Ubuntu 24.04.3 LTS"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\nUBUNTU_CODENAME=noble\n'
+ubuntu22='PRETTY_NAME="Ubuntu 22.04.5 LTS"\nID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=jammy\nUBUNTU_CODENAME=jammy\n'
+mint='PRETTY_NAME="Linux Mint 22"\nID=linuxmint\nID_LIKE="ubuntu debian"\nVERSION_CODENAME=wilma\nUBUNTU_CODENAME=noble\n'
+fedora='PRETTY_NAME="Fedora Linux 41"\nID=fedora\n'
+
+distribution "$debian13" trixie
+source_package trixie 4.3.0+really4.2.1-1 4.2.1
+on_it --no-run
+verdict debian_13_takes_its_own_mpich built_from 4.2.1
+verdict debian_13_takes_its_own_mpich says "MPICH 4.2.1 of trixie"
+verdict debian_13_gets_the_packages grep -q ' gcc g++ .*libhwloc-dev libsodium-dev' "$world/asked"
+# nobody asks for what only the programs need
+verdict debian_13_gets_the_packages test -z "$(grep -E 'netpipe|iproute2' "$world/asked")"
+on_it --no-run
+verdict second_time_asks_for_nothing test "$status:$(wc -l <"$world/asked")" = 0:1
+
+source_package bookworm 4.0.2-3 4.0.2
+touch "$world/withheld.trixie"
+rm -rf "$work/build"
+on_it --no-run
+verdict debian_12s_source_is_the_second_choice built_from 4.0.2
+verdict debian_12s_source_is_the_second_choice says "trixie has MPICH 4.2.1, which its mirror does not hand out"
+printf 'Package: mpich\nVersion: 9.9.9-1\n' >"$world/source.trixie"
+rm -rf "$work/build"
+on_it --no-run
+verdict an_unknown_version_is_said says "trixie has MPICH 9.9.9, which ch_lite does not know"
+
+distribution "$ubuntu22" jammy
+source_package jammy 4.0-3 4.0
+on_it --no-run
+verdict ubuntu_22s_mpich_is_not_known_yet test "$status" = 1
+verdict ubuntu_22s_mpich_is_not_known_yet says "jammy has MPICH 4.0, which ch_lite does not know"
+
+# Its packages have no NetPIPE: that is no failure, and the next run does not ask again.
+distribution "$ubuntu24" noble
+source_package noble 4.2.0-5build3 4.2.0
+echo netpipe-mpich2 >"$world/unknown"
+on_it
+verdict ubuntu_24_takes_its_own_mpich grep -q "MPICH 4.2.0 of noble" "$work/build/source.found"
+verdict ubuntu_24_does_without_netpipe test -z "$(grep netpipe "$world/asked")"
+verdict ubuntu_24_gets_the_test_hosts grep -q ' iproute2 procps' "$world/asked"
+on_it
+verdict second_time_asks_for_nothing test "$(wc -l <"$world/asked")" = 1
+verdict ubuntu_does_not_ask_for_debian_12 test -z "$(grep -r bookworm "$work/build")"
+printf 'Package: mpich\nVersion: 9.9.9-1\n' >"$world/source.noble"
+rm -rf "$work/build"
+on_it --no-run
+verdict no_known_version_is_a_failure test "$status" = 1
+verdict no_known_version_is_a_failure says "noble has MPICH 9.9.9, which ch_lite does not know"
+verdict no_known_version_is_a_failure says "--mpich-tarball FILE"
+
+distribution "$mint" wilma noble
+source_package noble 4.2.0-5build3 4.2.0
+on_it --no-run
+verdict mint_takes_ubuntus_mpich built_from 4.2.0
+
+# No packages by name: the tools and libraries are there, or are named. dpkg as a tool is no Debian.
+"$top/scripts/install-device" --remove "$src" >/dev/null 2>&1
+distribution "$fedora" none
+# shellcheck disable=SC2016  # it is the script's
+printf '#!/bin/sh\n[ "$1" != --exists ] || [ ! -e "$WORLD/no.$2" ]\n' >"$work/bin/pkg-config"
+on_it --no-run --mpich-src "$src"
+verdict another_distribution_is_built_from_a_tree test "$status" = 0
+verdict another_distribution_is_built_from_a_tree says "Fedora Linux 41: tools and libraries found"
+on_it --no-run
+verdict another_distribution_needs_a_tree test "$status" = 1
+verdict another_distribution_needs_a_tree says "Fedora Linux 41's own source of MPICH is not known here"
+verdict another_distribution_needs_a_tree says "give --mpich-src DIR or --mpich-tarball FILE"
+touch "$world/no.hwloc"
+on_it --no-run --mpich-src "$src"
+verdict missing_libraries_are_named says "missing: hwloc with its headers"
+verdict missing_libraries_are_named says "cure: install them by Fedora Linux 41's package manager"
+# a PATH with all tools but two
+mkdir "$work/few"
+for tool in /usr/bin/* /bin/*; do
+  case ${tool##*/} in libtoolize | autoconf | apt-get | dpkg-query) ;; *) ln -sf "$tool" "$work/few/" ;; esac
+done
+status=0
+text=$(PATH=$work/few CHLITE_OS_RELEASE=$world/os-release "$top/scripts/quickstart" --no-run \
+  --build "$work/build" --prefix "$work/prefix" --mpich-src "$src" 2>&1) || status=$?
+verdict missing_tools_are_named test "$status" = 1
+verdict missing_tools_are_named says "missing: autoconf, libtoolize"
+verdict nobody_else_is_asked test ! -e "$world/asked"
 
 total=$((passed + failed))
 echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"

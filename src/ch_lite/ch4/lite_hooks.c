@@ -176,7 +176,7 @@ int MPIDI_LITE_win_detach_hook(MPIR_Win *win, const void *base)
 
 /* ---- partitioned communication: ch4's own, without the address argument ---- */
 
-int MPIDI_LITE_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
+int MPIDI_LITE_mpi_psend_init(MPIDI_LITE_psend_buffer buf, int partitions, MPI_Aint count,
                               MPI_Datatype datatype, int dest, int tag, MPIR_Comm *comm,
                               MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **request)
 {

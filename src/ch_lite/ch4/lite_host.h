@@ -1,4 +1,4 @@
-/* What differs between the hosts, MPICH 4.0.2 to 5.0, in one place: the rest of the glue is written
+/* What differs between the hosts, MPICH 4.0 to 5.0, in one place: the rest of the glue is written
  * for what these names mean. Included by lite_impl.h, after the host's headers. */
 #ifndef LITE_HOST_H_INCLUDED
 #define LITE_HOST_H_INCLUDED
@@ -11,8 +11,8 @@
 
 /* A later host may compile and be wrong: names stay, meanings change. Which hosts were tried,
  * scripts/install-device knows, and it refuses the others. */
-#if LITE_HOST_BELOW(4, 0, 2)
-#error "ch_lite's glue is for MPICH 4.0.2 and later"
+#if LITE_HOST_BELOW(4, 0, 0)
+#error "ch_lite's glue is for MPICH 4.0 and later"
 #endif
 /* What the host has changed in a function's parameters must not pass as a warning. */
 #pragma GCC diagnostic error "-Wincompatible-pointer-types"
@@ -134,6 +134,13 @@ static inline bool MPIDI_LITE_lock_if_not_held(void)
 #endif
 
 /* ---- types of parameters ---- */
+
+/* What MPI_Psend_init sends from. */
+#if LITE_HOST_SINCE(4, 0, 1)
+typedef const void *MPIDI_LITE_psend_buffer;
+#else
+typedef void *MPIDI_LITE_psend_buffer;
+#endif
 
 #if LITE_HOST_SINCE(4, 0, 3)
 #define MPIDI_LITE_CANCEL_RECV_PARAMETERS MPIR_Request *rreq, bool is_blocking

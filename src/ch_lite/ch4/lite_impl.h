@@ -368,7 +368,7 @@ int MPIDI_LITE_mpi_rget(void *origin_addr, MPIDI_LITE_rma_count origin_count,
 int MPIDI_LITE_win_attach_hook(MPIR_Win *win, void *base, MPI_Aint size);
 int MPIDI_LITE_win_detach_hook(MPIR_Win *win, const void *base);
 
-int MPIDI_LITE_mpi_psend_init(const void *buf, int partitions, MPI_Aint count,
+int MPIDI_LITE_mpi_psend_init(MPIDI_LITE_psend_buffer buf, int partitions, MPI_Aint count,
                               MPI_Datatype datatype, int dest, int tag, MPIR_Comm *comm,
                               MPIR_Info *info, MPIDI_av_entry_t *av, MPIR_Request **request);
 int MPIDI_LITE_mpi_precv_init(void *buf, int partitions, MPI_Aint count, MPI_Datatype datatype,
