@@ -25,6 +25,9 @@ PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev"
 PACKAGES_RUN="iproute2 procps"
 # shellcheck disable=SC2034
 PACKAGES_NETPIPE="netpipe-mpich2"
+# For test/lab/slurm.sh, which skips without.
+# shellcheck disable=SC2034
+PACKAGES_SLURM="slurmctld slurmd slurm-client munge"
 
 # In pipes: grep PATTERN >/dev/null, not grep -q, which leaves early and fails the pipe (pipefail) by the writer's SIGPIPE.
 
