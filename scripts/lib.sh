@@ -33,6 +33,8 @@ PACKAGES_SLURM="slurmctld slurmd slurm-client munge"
 
 # A live line is only for people: on a pipe or in CI one plain line every LIB_QUIET_PERIOD seconds says that we are alive.
 LIB_QUIET_PERIOD=${LIB_QUIET_PERIOD:-30}
+# How often run_logged looks, in seconds; less in tests of steps that take no time.
+LIB_POLL_PERIOD=${LIB_POLL_PERIOD:-1}
 is_live() { [ -t 2 ] && [ "${TERM:-dumb}" != dumb ]; }
 
 minutes() { # SECONDS -> "3:07"
@@ -58,7 +60,7 @@ run_logged() { # LABEL LOG EXPECTED PATTERN CMD…
   # An interrupted script must not leave a build running behind its back.
   LIB_CHILD=$pid
   while kill -0 "$pid" 2>/dev/null; do
-    sleep 1
+    sleep "$LIB_POLL_PERIOD"
     elapsed=$(($(now_s) - start))
     if ! is_live && [ $((elapsed - shown)) -lt "$LIB_QUIET_PERIOD" ]; then continue; fi
     shown=$elapsed
