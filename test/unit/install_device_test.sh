@@ -122,7 +122,8 @@ verdict force_goes_on says "1/4 copying the package and the glue"
 full_tree4() { # VERSION
   local m=$work/mpich
   tree4 "$1"
-  mkdir -p "$m/src/mpid/ch4/netmod" "$m/src/mpid/ch4/src" "$m/src/mpid/ch4/shm/src" "$m/src/include"
+  mkdir -p "$m/src/mpid/ch4/netmod" "$m/src/mpid/ch4/src" "$m/src/mpid/ch4/shm/src" \
+    "$m/src/mpid/ch4/shm/posix" "$m/src/include"
   echo "the host's list" >"$m/src/mpid/ch4/netmod/Makefile.mk"
   printf '%s\n' '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);' '    free_port_name_tag(tag);' >"$m/src/mpid/ch4/src/ch4_spawn.c"
   {
@@ -131,19 +132,28 @@ full_tree4() { # VERSION
     echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
   } >"$m/src/mpid/ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$m/src/mpid/ch4/shm/src/shm_progress.h"
+  printf '        MPIR_Typerep_req %s = { MPIR_TYPEREP_REQ_NULL, NULL };\n' put get \
+    >"$m/src/mpid/ch4/shm/posix/posix_rma.h"
   echo 'a configure' >"$m/configure.ac"
   echo 'a makefile' >"$m/Makefile.am"
 }
-ours_in() { grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' "$work/mpich/src/mpid/ch4/$1" || true; }
-edits_are() { # PORTS REDUCE SHARED_MEMORY
-  [ "$(ours_in src/ch4_spawn.c) $(ours_in src/ch4_coll_impl.h) $(ours_in shm/src/shm_progress.h)" = "$*" ]
+ours_in() {
+  grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' -e 'REQ_NULL, 0 }' "$work/mpich/src/mpid/ch4/$1" || true
 }
-for row in "4.0.3 2 2 0" "4.1.3 2 0 0" "4.2.0 2 0 2" "4.3.2 2 0 2" "5.0.1 2 0 2"; do
+edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS
+  local file counts=()
+  for file in src/ch4_spawn.c src/ch4_coll_impl.h shm/src/shm_progress.h shm/posix/posix_rma.h; do
+    counts+=("$(ours_in "$file")")
+  done
+  [ "${counts[*]}" = "$*" ]
+}
+for row in "4.0.3 2 2 0 0" "4.1.3 2 0 0 0" "4.2.0 2 0 2 2" "4.2.3 2 0 2 2" "4.3.2 2 0 2 0" \
+  "5.0.1 2 0 2 0"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
   install --force "$work/mpich"
-  # shellcheck disable=SC2086  # three words
+  # shellcheck disable=SC2086  # four words
   verdict "edits_the_host $version" edits_are $edits
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"

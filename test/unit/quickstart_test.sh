@@ -27,7 +27,10 @@ printf '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrna
   echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
   echo ' MPIDI_Reduce_intra_composition_beta('
 } >"$src/src/mpid/ch4/src/ch4_coll_impl.h"
-mkdir -p "$src/src/mpid/ch4/shm/src"
+mkdir -p "$src/src/mpid/ch4/shm/src" "$src/src/mpid/ch4/shm/posix"
+for function in put get; do
+  echo "    MPIR_Typerep_req $function = { MPIR_TYPEREP_REQ_NULL, NULL };"
+done >"$src/src/mpid/ch4/shm/posix/posix_rma.h"
 echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$src/src/mpid/ch4/shm/src/shm_progress.h"
 touch "$src/src/mpid/ch4/netmod/Makefile.mk" "$src/configure.ac" "$src/Makefile.am"
 cat >"$src/made-configure" <<'END'
