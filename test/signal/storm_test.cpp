@@ -152,11 +152,11 @@ int run_storm(Shared& s, bool on, int signal) {
 }
 
 void run_traffic(bool storm, bool alternate, int signal = SIGIO) {
-  const Shared& s = run_job(
-      [&](Shared& shared, int i) {
-        return i < 2 ? run_rank(shared, i, g_seconds, alternate) : run_storm(shared, storm, signal);
-      },
-      3);
+  // not inside the call: gcc 14 would take what run_job returns for a part of it
+  const Play play = [&](Shared& shared, int i) {
+    return i < 2 ? run_rank(shared, i, g_seconds, alternate) : run_storm(shared, storm, signal);
+  };
+  const Shared& s = run_job(play, 3);
   ck_assert_int_gt(s.word[0].load(), 10);
   for (const auto& entries : s.entries) ck_assert_int_gt(entries.load(), 20);
   if (alternate) {

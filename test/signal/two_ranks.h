@@ -67,9 +67,8 @@ inline bool barrier(Shared& s, int which, int parties = 2, double seconds = 30) 
 using Play = std::function<int(Shared&, int rank)>;  // 0, or the line that found it wrong
 
 // Each rank plays in a process of its own, and so does who is not a rank (from 2 on). Returns, when
-// all went well, what they have left. `play` by value: a reference to a temporary would be what is
-// returned, as gcc 14 sees it (-Wdangling-reference).
-inline Shared& run_job(Play play, int processes = 2) {
+// all went well, what they have left.
+inline Shared& run_job(const Play& play, int processes = 2) {
   Shared* s = make_shared();
   ck_assert_ptr_nonnull(s);
   std::vector<pid_t> children;
