@@ -30,6 +30,10 @@ struct AttentionNode {
   AttentionNode* attention_next = nullptr;
   std::uint16_t attention = 0;  // kAttention*
   bool on_attention_list = false;
+
+  // For gcc 11, which without a constructor leaves the bytes behind the last member unused in what
+  // is derived from this (-Wabi=11), and a Peer would be larger.
+  constexpr AttentionNode() {}  // NOLINT(modernize-use-equals-default)
 };
 
 class AttentionQueue {
