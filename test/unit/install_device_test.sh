@@ -99,7 +99,7 @@ tree4() { # VERSION
   printf 'm4_define([MPICH_VERSION_m4],[%s])dnl\n' "$1" >"$work/mpich/maint/version.m4"
   printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$work/mpich/subsys_include.m4"
 }
-for version in 4.0 4.0.1 4.0.20 4.1.4 4.2.0b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
+for version in 3.4.3 4.0.20 4.1.4 4.2.0b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
   tree4 "$version"
   before
   install "$work/mpich"
@@ -107,7 +107,7 @@ for version in 4.0 4.0.1 4.0.20 4.1.4 4.2.0b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
   verdict "refuses_mpich_4 ${version:-without a version}" says "4.0.2"
   verdict "refuses_mpich_4 ${version:-without a version}" says "--force"
 done
-for version in 4.0.2 4.0.3 4.1 4.1.3 4.2.0 4.2.1 4.2.3 4.3.2 5.0.1; do
+for version in 4.0 4.0.1 4.0.2 4.0.3 4.1 4.1.3 4.2.0 4.2.1 4.2.3 4.3.2 5.0.1; do
   tree4 "$version"
   install "$work/mpich"
   verdict "takes_mpich $version" says "1/4 copying the package and the glue"
