@@ -26,6 +26,24 @@ mpi_suite = script("mpi-suite")
 suite_table = script("suite-table")
 
 
+class Environment(unittest.TestCase):
+    def of(self, **more):
+        options = argparse.Namespace(**{"env": [], "mode": "net", "timeout_multiplier": 2.0, "jobs": 2, **more})
+        return mpi_suite.suite_environment(options)
+
+    def test_each_entry_is_run_by_itself(self):
+        self.assertEqual(self.of()["MPITEST_RUN_INDIVIDUAL"], "1")
+
+    def test_mode_net_makes_every_rank_a_node(self):
+        self.assertEqual(self.of()["MPIR_CVAR_NOLOCAL"], "1")
+        self.assertNotIn("MPIR_CVAR_NOLOCAL", self.of(mode="node"))
+
+    def test_the_users_settings_are_set_and_nonsense_is_refused(self):
+        self.assertEqual(self.of(env=["LITE_CONTROLLER=thread"])["LITE_CONTROLLER"], "thread")
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit):
+            self.of(env=["LITE_CONTROLLER"])
+
+
 class Lists(unittest.TestCase):
     def setUp(self):
         self.here = tempfile.TemporaryDirectory()
