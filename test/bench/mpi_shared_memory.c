@@ -4,16 +4,13 @@
  * named any        the same, received from MPI_ANY_SOURCE: a receive is outstanding in the device
  * as well beside     as known, while a receive from anybody with a tag that nobody uses stays
  * posted stream     windows of 64 messages one way */
-#include "../mpi/mpi_test.h"
+#include "bench_common.h"
+
+#include <mpi.h>
 
 enum { BATCHES_MAX = 4096, WINDOW = 64 };
 
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *) a, y = *(const double *) b;
-    return (x > y) - (x < y);
-}
-
+static int my_rank;
 static char buffer[WINDOW][65536];
 
 static void hops(int count, int bytes, int source)
@@ -57,31 +54,31 @@ static void measure(const char *pattern, int bytes, double seconds)
         MPI_Irecv(NULL, 0, MPI_BYTE, MPI_ANY_SOURCE, 77, MPI_COMM_WORLD, &beside);
     MPI_Barrier(MPI_COMM_WORLD);
     hops(100, bytes, source);
-    const double begin = now_s();
+    const double begin = now_us();
     while (more) {
-        const double start = now_s();
+        const double start = now_us();
         if (streaming)
             stream(count, bytes);
         else
             hops(count, bytes, source);
-        const double end = now_s();
-        batches[number++] = (end - start) / (streaming ? count : 2 * count) * 1e6;
-        more = end - begin < seconds && number < BATCHES_MAX;
+        const double end = now_us();
+        batches[number++] = (end - start) / (streaming ? count : 2 * count);
+        more = end - begin < 1e6 * seconds && number < BATCHES_MAX;
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
     }
     if (beside != MPI_REQUEST_NULL) {
         MPI_Cancel(&beside);
         MPI_Wait(&beside, MPI_STATUS_IGNORE);
     }
-    qsort(batches, (size_t) number, sizeof batches[0], by_value);
     if (my_rank == 0)
         printf("{\"pattern\": \"%s\", \"bytes\": %d, \"us\": %.4f}\n", pattern, bytes,
-               batches[number / 2]);
+               median(batches, number));
 }
 
 int main(int argc, char **argv)
 {
-    start(&argc, &argv);
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     const double seconds = argc > 1 ? atof(argv[1]) : 0.3;
     measure("known", 8, seconds);
     measure("known", 4096, seconds);

@@ -2,17 +2,19 @@
 """What the scripts share (scripts/chlite): turns, ratios, output of programs, refusals, the sums of make check."""
 import contextlib
 import io
+import json
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 sys.path.insert(0, os.path.join(TOP, "scripts"))
 # pylint: disable=wrong-import-position
-from chlite import test_log    # noqa: E402
+from chlite import program_bench, test_log    # noqa: E402
 from chlite.common import die    # noqa: E402
 from chlite.installations import read_installation    # noqa: E402
 from chlite.running import json_objects    # noqa: E402
@@ -35,6 +37,35 @@ class Turns(unittest.TestCase):
     def test_a_median_leaves_out_what_was_not_measured(self):
         self.assertEqual(middle([None, 3.0, 1.0, None, 2.0]), 2.0)
         self.assertIsNone(middle([None]))
+
+
+class ProgramBench(unittest.TestCase):
+    def run_with(self, times, *arguments):
+        """times: by installation, the microseconds of its two points. (exit code, output)"""
+        options = program_bench.arguments("", "a point").parse_args([*(f"--mpi={name}=/p" for name in times), "--rounds=3", *arguments])
+
+        def points(variant, _program, _ranks, _seconds):
+            return [{"pattern": pattern, "bytes": 8, "us": us} for pattern, us in times[variant["name"]].items()]
+        with mock.patch.multiple(program_bench, identify=mock.DEFAULT, Builder=mock.DEFAULT, points_of=points), \
+                contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            return program_bench.run(options, "a.c", 1, lambda pattern: pattern == "known"), out.getvalue()
+
+    def test_the_first_installation_is_the_reference(self):
+        code, text = self.run_with({"first": {"known": 2.0}, "second": {"known": 3.0}}, "--json")
+        self.assertEqual(code, 0)
+        self.assertEqual(json.loads(text), [{"pattern": "known", "bytes": 8, "us": {"first": 2.0, "second": 3.0}, "ratio": {"second": 1.5}}])
+
+    def test_check_looks_at_the_patterns_that_count(self):
+        times = {"first": {"known": 2.0, "stream": 1.0}, "second": {"known": 2.0, "stream": 9.0}}
+        self.assertEqual(self.run_with(times, "--check=1.1")[0], 0)
+        times["second"]["known"] = 2.3
+        code, text = self.run_with(times, "--check=1.1")
+        self.assertEqual(code, 1)
+        self.assertIn("above the limit: known 8", text)
+
+    def test_a_point_that_one_of_them_lacks_is_no_row(self):
+        _, text = self.run_with({"first": {"known": 2.0, "half": 1.0}, "second": {"known": 2.0}}, "--json")
+        self.assertEqual([row["pattern"] for row in json.loads(text)], ["known"])
 
 
 class Reading(unittest.TestCase):
