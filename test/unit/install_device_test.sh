@@ -5,6 +5,8 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=test/unit/verdict.sh
 . "$top/test/unit/verdict.sh"
+# shellcheck source=test/unit/mpich_tree.sh
+. "$top/test/unit/mpich_tree.sh"
 work=$(mktemp -d) passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
@@ -95,9 +97,7 @@ verdict refuses_a_missing_directory says "is not a directory"
 # MPICH 4: the versions that were tried, and every other one is refused by name before anything is touched.
 tree4() { # VERSION
   rm -rf "$work/mpich"
-  mkdir -p "$work/mpich/maint" "$work/mpich/src/mpid/ch4/netmod/ucx"
-  printf 'm4_define([MPICH_VERSION_m4],[%s])dnl\n' "$1" >"$work/mpich/maint/version.m4"
-  printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$work/mpich/subsys_include.m4"
+  mpich_tree "$work/mpich" "$1"
 }
 for version in 3.4.3 4.0.20 4.1.4 4.2.0b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
   tree4 "$version"
@@ -120,40 +120,27 @@ verdict force_goes_on says "1/4 copying the package and the glue"
 
 # What it puts into the host's sources, by version: each edit where it belongs, and a tree that looks otherwise is refused.
 full_tree4() { # VERSION
-  local m=$work/mpich
-  tree4 "$1"
-  mkdir -p "$m/src/mpid/ch4/netmod" "$m/src/mpid/ch4/src" "$m/src/mpid/ch4/shm/src" \
-    "$m/src/mpid/ch4/shm/posix" "$m/src/include"
-  echo "the host's list" >"$m/src/mpid/ch4/netmod/Makefile.mk"
-  printf '%s\n' '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);' '    free_port_name_tag(tag);' >"$m/src/mpid/ch4/src/ch4_spawn.c"
-  {
-    echo 'int MPIDI_Reduce_intra_composition_alpha(int a)'
-    printf '    mpi_errno = %s_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,\n' MPIDI_NM MPIDI_SHM
-    echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
-  } >"$m/src/mpid/ch4/src/ch4_coll_impl.h"
-  echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$m/src/mpid/ch4/shm/src/shm_progress.h"
-  printf '        MPIR_Typerep_req %s = { MPIR_TYPEREP_REQ_NULL, NULL };\n' put get \
-    >"$m/src/mpid/ch4/shm/posix/posix_rma.h"
-  echo 'a configure' >"$m/configure.ac"
-  echo 'a makefile' >"$m/Makefile.am"
+  rm -rf "$work/mpich"
+  whole_mpich_tree "$work/mpich" "$1"
 }
 ours_in() {
   grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' -e 'REQ_NULL, 0 }' "$work/mpich/src/mpid/ch4/$1" || true
 }
-edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS
+edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS REDUCTIONS
   local file counts=()
   for file in src/ch4_spawn.c src/ch4_coll_impl.h shm/src/shm_progress.h shm/posix/posix_rma.h; do
     counts+=("$(ours_in "$file")")
   done
+  counts+=("$(grep -r -A 3 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/coll/op" | grep -c 'void MPIR_' || true)")
   [ "${counts[*]}" = "$*" ]
 }
-for row in "4.0.3 2 2 0 0" "4.1.3 2 0 0 0" "4.2.0 2 0 2 2" "4.2.3 2 0 2 2" "4.3.2 2 0 2 0" \
-  "5.0.1 2 0 2 0"; do
+for row in "4.0.3 2 2 0 0 10" "4.1.3 2 0 0 0 10" "4.2.0 2 0 2 2 10" "4.2.3 2 0 2 2 10" "4.3.2 2 0 2 0 10" \
+  "5.0.1 2 0 2 0 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
   install --force "$work/mpich"
-  # shellcheck disable=SC2086  # four words
+  # shellcheck disable=SC2086  # five words
   verdict "edits_the_host $version" edits_are $edits
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"

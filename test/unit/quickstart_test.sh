@@ -6,6 +6,8 @@ set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=test/unit/verdict.sh
 . "$top/test/unit/verdict.sh"
+# shellcheck source=test/unit/mpich_tree.sh
+. "$top/test/unit/mpich_tree.sh"
 work=$(mktemp -d) passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin"
@@ -17,22 +19,7 @@ chmod +x "$work"/bin/*
 export PATH=$work/bin:$PATH LIB_POLL_PERIOD=0.05
 
 src=$work/src
-mkdir -p "$src/maint" "$src/src/mpid/ch4/netmod/ucx" "$src/src/mpid/ch4/src"
-echo 'm4_define([MPICH_VERSION_m4],[4.0.2])dnl' >"$src/maint/version.m4"
-printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$src/subsys_include.m4"
-printf '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);\n    free_port_name_tag(tag);\n' >"$src/src/mpid/ch4/src/ch4_spawn.c"
-{
-  echo ' MPIDI_Reduce_intra_composition_alpha('
-  echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
-  echo '_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,'
-  echo ' MPIDI_Reduce_intra_composition_beta('
-} >"$src/src/mpid/ch4/src/ch4_coll_impl.h"
-mkdir -p "$src/src/mpid/ch4/shm/src" "$src/src/mpid/ch4/shm/posix"
-for function in put get; do
-  echo "    MPIR_Typerep_req $function = { MPIR_TYPEREP_REQ_NULL, NULL };"
-done >"$src/src/mpid/ch4/shm/posix/posix_rma.h"
-echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$src/src/mpid/ch4/shm/src/shm_progress.h"
-touch "$src/src/mpid/ch4/netmod/Makefile.mk" "$src/configure.ac" "$src/Makefile.am"
+whole_mpich_tree "$src" 4.0.2
 cat >"$src/made-configure" <<'END'
 #!/bin/sh
 printf '%s\n' "$@" >../arguments

@@ -6,6 +6,7 @@ if BUILD_CH4_NETMOD_LITE
 noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
                       src/mpid/ch4/netmod/lite/lite_calls.h \
                       src/mpid/ch4/netmod/lite/lite_host.h \
+                      src/mpid/ch4/netmod/lite/lite_kernels.h \
                       src/mpid/ch4/netmod/lite/lite_impl.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \

@@ -1,0 +1,38 @@
+# For tests of scripts: a tree of an MPICH 4 or 5 that has just what scripts/install-device looks
+# for, the lines that it edits included.
+
+# What any tree of that version has: the version's number, and the list of configure's parts.
+mpich_tree() { # DIRECTORY VERSION
+  mkdir -p "$1/maint" "$1/src/mpid/ch4/netmod/ucx"
+  printf 'm4_define([MPICH_VERSION_m4],[%s])dnl\n' "$2" >"$1/maint/version.m4"
+  printf 'm4_include([src/mpid/ch4/subconfigure.m4])\n[src_mpid_ch4],\n' >"$1/subsys_include.m4"
+}
+
+# And the files that get lines of ours.
+whole_mpich_tree() { # DIRECTORY VERSION
+  local ch4=$1/src/mpid/ch4 op=$1/src/mpi/coll/op name file
+  mpich_tree "$1" "$2"
+  mkdir -p "$ch4/src" "$ch4/shm/src" "$ch4/shm/posix" "$op"
+  touch "$1/configure.ac" "$1/Makefile.am" "$ch4/netmod/Makefile.mk"
+  {
+    echo '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);'
+    echo '    free_port_name_tag(tag);'
+  } >"$ch4/src/ch4_spawn.c"
+  {
+    echo 'int MPIDI_Reduce_intra_composition_alpha(int a)'
+    for name in MPIDI_NM MPIDI_SHM; do
+      echo "    mpi_errno = ${name}_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,"
+    done
+    echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
+  } >"$ch4/src/ch4_coll_impl.h"
+  echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
+  for name in put get; do
+    echo "        MPIR_Typerep_req $name = { MPIR_TYPEREP_REQ_NULL, NULL };"
+  done >"$ch4/shm/posix/posix_rma.h"
+  # up to 4.3 a file each: opsum.c; MAXF is in opmax.c
+  for name in BAND BOR BXOR LAND LOR LXOR MAXF MINF PROD SUM NO_OP; do
+    file=${name,,} file=op${file%f}.c
+    case $2 in 5.*) file=op_fns.c ;; esac
+    echo "void MPIR_$name(void *invec, void *inoutvec, MPI_Aint * Len, MPI_Datatype * type)" >>"$op/$file"
+  done
+}
