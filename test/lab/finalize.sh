@@ -10,4 +10,14 @@ for late in 0 1; do
     result $? "freed sends of $count ranks arrive, the receiver $late s late" "$out"
   done
 done
+
+waits() { # WHAT SENTENCE
+  job 60 3 "$programs/last_barrier" "$1"
+  ! hung && [ "$code" = 0 ] && grep -q '^last_barrier: .* 0 failed' "$out"
+  result $? "$2" "$out"
+}
+waits news "MPI_Finalize ends, where mpiexec tells of a dead process meanwhile"
+if grep -q MPIR_CVAR_NO_COLLECTIVE_FINALIZE "$LAB_PREFIX"/lib/libmpi.so; then
+  MPIR_CVAR_NO_COLLECTIVE_FINALIZE=1 waits alone "MPI_Finalize waits for nobody with MPIR_CVAR_NO_COLLECTIVE_FINALIZE"
+fi
 plan

@@ -4,6 +4,7 @@
  * Used by lite_init.c. */
 #include "lite_impl.h"
 /* behind the host's headers, which choose what libc declares */
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
@@ -67,11 +68,19 @@ static bool barrier_has_ended(void)
     return ended;
 }
 
+/* Has mpiexec said that a process has died (SIGUSR1), the host's progress asks the process manager
+ * which: of two threads that read its answers each may get the other's. */
+static void ask_for_no_dead(void)
+{
+    MPIDI_global.my_sigusr1_count = INT_MAX;
+}
+
 int MPIDI_LITE_last_barrier(void)
 {
     pthread_t thread;
     bool moves = true; /* after an error nothing is left that it could save */
 
+    ask_for_no_dead();
     if (MPIR_Process.size == 1 || !start_barrier(&thread))
         return MPIR_pmi_barrier();
     while (!barrier_has_ended()) {

@@ -27,6 +27,14 @@
 #define MPIDI_LITE_VCIS() MPIDI_global.n_vcis
 #endif
 
+/* ---- MPI_Finalize: since 4.1 the user may ask that it waits for nobody ---- */
+
+#if LITE_HOST_SINCE(4, 1, 0)
+#define MPIDI_LITE_FINALIZE_IS_COLLECTIVE (!MPIR_CVAR_NO_COLLECTIVE_FINALIZE)
+#else
+#define MPIDI_LITE_FINALIZE_IS_COLLECTIVE true
+#endif
+
 /* ---- locks ---- */
 
 #if LITE_HOST_SINCE(5, 0, 0)

@@ -416,7 +416,8 @@ int MPIDI_LITE_mpi_finalize_hook(void)
         MPIR_ERR_CHECK(mpi_errno);
         MPIDI_LITE_CHECK(flush_code, -1);
 
-        mpi_errno = MPIDI_LITE_last_barrier();
+        if (MPIDI_LITE_FINALIZE_IS_COLLECTIVE)
+            mpi_errno = MPIDI_LITE_last_barrier();
         MPIR_ERR_CHECK(mpi_errno);
     }
 

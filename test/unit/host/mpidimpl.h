@@ -279,6 +279,7 @@ extern MPIDIG_global_t MPIDIG_global;
 
 typedef int MPID_Thread_mutex_t;
 typedef struct {
+  int my_sigusr1_count;
   int n_vcis;
   struct {
     MPID_Thread_mutex_t lock;
@@ -300,7 +301,7 @@ typedef struct {
   int thread_provided;
 } MPIR_ThreadInfo_t;
 extern MPIR_ThreadInfo_t MPIR_ThreadInfo;
-extern int MPIR_CVAR_DEBUG_SUMMARY;
+extern int MPIR_CVAR_DEBUG_SUMMARY, MPIR_CVAR_NO_COLLECTIVE_FINALIZE;
 enum { MPIR_TAG_BITS_DEFAULT = 31 };
 
 #define MPICH_THREAD_GRANULARITY__GLOBAL 1
@@ -425,6 +426,7 @@ int MPIR_Typerep_iov_len(MPI_Aint count, MPI_Datatype type, MPI_Aint bytes, MPI_
 int MPID_Progress_test(void* state);
 int MPIR_pmi_abort(int code, const char* text);
 int MPIR_pmi_barrier(void);
+#define MPL_exit exit
 int MPIDU_bc_table_create(int rank, int size, int* node_map, void* card, int bytes, int same_length,
                           int roots_only, void** table, int* length);
 int MPIDU_bc_table_destroy(void);
