@@ -26,6 +26,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
   } >"$ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
+  echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   for name in put get; do
     echo "        MPIR_Typerep_req $name = { MPIR_TYPEREP_REQ_NULL, NULL };"
   done >"$ch4/shm/posix/posix_rma.h"

@@ -1,6 +1,8 @@
-/* The device's error codes and sentences as MPI errors. Used by the other files of the glue, uses
- * none of them. */
+/* The device's error codes and sentences as MPI errors, and the end of a process that has asked for
+ * the end of its job. Used by the other files of the glue, uses none of them. */
 #include "lite_impl.h"
+/* behind the host's headers, which choose what libc declares */
+#include <time.h>
 
 int MPIDI_LITE_error(int code, int peer, const char *function, int line)
 {
@@ -38,4 +40,16 @@ int MPIDI_LITE_port_error(const char *text, const char *function, int line)
 {
     return MPIR_Err_create_code(MPI_SUCCESS, MPIR_ERR_RECOVERABLE, function, line, MPI_ERR_PORT,
                                 "**other", "ch_lite: %s", text);
+}
+
+/* install-device calls it in the host's MPID_Abort. Since 4.1 the host's client of the process
+ * manager does not wait for the kill, and MPI_Abort would return. Up to 3 s, as the kill may be
+ * under way; then the process ends by itself. */
+void MPIDI_LITE_await_kill(int exit_code)
+{
+    const struct timespec moment = {.tv_sec = 0, .tv_nsec = 10000000};
+
+    for (int i = 0; i < 300; i++)
+        nanosleep(&moment, NULL);
+    MPL_exit(exit_code);
 }

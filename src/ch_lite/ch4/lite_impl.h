@@ -66,6 +66,8 @@ int MPIDI_LITE_error_text(int fatal, const char *text, const char *function, int
 
 /* The same of class MPI_ERR_PORT. */
 int MPIDI_LITE_port_error(const char *text, const char *function, int line);
+/* Does not return. */
+void MPIDI_LITE_await_kill(int exit_code);
 
 /* As MPIR_ERR_CHECK: leaves by fn_fail when `code_` is a LITE_ERR_*. */
 #define MPIDI_LITE_CHECK(code_, peer_)                                          \
