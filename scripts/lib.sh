@@ -25,7 +25,7 @@ PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev"
 PACKAGES_RUN="iproute2 procps"
 # shellcheck disable=SC2034
 PACKAGES_NETPIPE="netpipe-mpich2"
-# The oldest compiler supported, that of Ubuntu 22.04; Debian 13 has it not.
+# The oldest compiler supported, that of Ubuntu 22.04; Debian 13 does not have it.
 # shellcheck disable=SC2034
 PACKAGES_OLDEST="g++-11"
 # For test/lab/slurm.sh, which skips without.

@@ -68,9 +68,10 @@ static bool barrier_has_ended(void)
     return ended;
 }
 
-/* Has mpiexec said that a process has died (SIGUSR1), the host's progress asks the process manager
- * which: of two threads that read its answers each may get the other's. */
-static void ask_for_no_dead(void)
+/* After SIGUSR1 the host's progress asks the process manager which process has died. During the
+ * barrier another thread reads the same socket, and each could read the other's answer. So the host
+ * must not ask any more. */
+static void ignore_news_of_dead_processes(void)
 {
     MPIDI_global.my_sigusr1_count = INT_MAX;
 }
@@ -80,7 +81,7 @@ int MPIDI_LITE_last_barrier(void)
     pthread_t thread;
     bool moves = true; /* after an error nothing is left that it could save */
 
-    ask_for_no_dead();
+    ignore_news_of_dead_processes();
     if (MPIR_Process.size == 1 || !start_barrier(&thread))
         return MPIR_pmi_barrier();
     while (!barrier_has_ended()) {

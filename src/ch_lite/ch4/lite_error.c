@@ -43,13 +43,12 @@ int MPIDI_LITE_port_error(const char *text, const char *function, int line)
 }
 
 /* install-device calls it in the host's MPID_Abort. Since 4.1 the host's client of the process
- * manager does not wait for the kill, and MPI_Abort would return. Up to 3 s, as the kill may be
- * under way; then the process ends by itself. */
+ * manager does not wait for the kill, and MPI_Abort would return. Up to 3 s, whatever signals come
+ * meanwhile, as the kill may be under way; then the process ends by itself. */
 void MPIDI_LITE_await_kill(int exit_code)
 {
-    const struct timespec moment = {.tv_sec = 0, .tv_nsec = 10000000};
+    struct timespec rest = {.tv_sec = 3};
 
-    for (int i = 0; i < 300; i++)
-        nanosleep(&moment, NULL);
+    while (nanosleep(&rest, &rest) != 0) {}
     MPL_exit(exit_code);
 }

@@ -9,12 +9,16 @@
 
 #include <limits.h> /* __GLIBC__ */
 
-/* Not in builds for a debugger, nor for a sanitizer, which has not begun when the loader chooses.
- * The choice needs the loader of glibc, and gcc: clang 14 gives the function another name. */
-#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+/* Not in builds for a debugger, nor with a sanitizer or -fstack-protector-all: neither is ready
+ * when the loader chooses. The choice needs the loader of glibc, and gcc: clang 14 gives the
+ * function another name. */
+#if !defined(__OPTIMIZE__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    defined(__SSP_ALL__)
 #define MPIDI_LITE_KERNEL
-#elif defined(__clang__) || !defined(__GNUC__)
-#define MPIDI_LITE_KERNEL /* clang vectorizes by itself from -O2 on */
+#elif defined(__clang__)
+#define MPIDI_LITE_KERNEL _Pragma("STDC FP_CONTRACT OFF") /* it vectorizes from -O2 on */
+#elif !defined(__GNUC__)
+#define MPIDI_LITE_KERNEL
 #elif defined(__x86_64__) && defined(__GLIBC__)
 #define MPIDI_LITE_KERNEL \
     __attribute__((optimize("O3", "fp-contract=off"), target_clones("default", "avx2", "avx512f")))
