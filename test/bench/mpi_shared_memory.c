@@ -1,9 +1,11 @@
 /* Two ranks on one node: what a message through shared memory costs, the device polled beside it.
  * mpi_shared_memory [SECONDS per point]. Prints a line of JSON per point: medians of batches, in
- * microseconds per hop (ping-pong) or message (stream). known      blocking ping-pong, sources
- * named any        the same, received from MPI_ANY_SOURCE: a receive is outstanding in the device
- * as well beside     as known, while a receive from anybody with a tag that nobody uses stays
- * posted stream     windows of 64 messages one way */
+ * microseconds per hop (ping-pong) or message (stream).
+ *
+ *   known    blocking ping-pong, sources named
+ *   any      the same, received from MPI_ANY_SOURCE: a receive is outstanding in the device as well
+ *   beside   as known, while a receive from anybody with a tag that nobody uses stays posted
+ *   stream   windows of 64 messages one way */
 #include "bench_common.h"
 
 #include <mpi.h>
