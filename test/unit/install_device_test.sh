@@ -107,7 +107,7 @@ for version in 3.4.3 4.0.20 4.1.4 4.2.0b1 4.4.0 5.0.0 5.0.10 5.1.0 ''; do
   verdict "refuses_mpich_4 ${version:-without a version}" says "4.0.2"
   verdict "refuses_mpich_4 ${version:-without a version}" says "--force"
 done
-for version in 4.0 4.0.1 4.0.2 4.0.3 4.1 4.1.3 4.2.0 4.2.1 4.2.3 4.3.2 5.0.1; do
+for version in 4.0 4.0.1 4.0.2 4.0.3 4.1 4.1.3 4.2.0 4.2.1 4.2.3 4.3.2 5.0.1 5.0.2; do
   tree4 "$version"
   install "$work/mpich"
   verdict "takes_mpich $version" says "1/4 copying the package and the glue"
@@ -136,7 +136,7 @@ edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT ERRORS LOCAL REDUCTION
   [ "${counts[*]}" = "$*" ]
 }
 for row in "4.0.3 2 2 0 0 0 1 1 10" "4.1.3 2 0 0 0 1 1 0 10" "4.2.0 2 0 2 2 1 1 0 10" "4.2.3 2 0 2 2 1 1 0 10" "4.3.2 2 0 2 0 1 1 0 10" \
-  "5.0.1 2 0 2 0 1 1 0 10"; do
+  "5.0.1 2 0 2 0 1 1 0 10" "5.0.2 2 0 2 0 1 1 0 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
