@@ -47,7 +47,7 @@ result $? "messages that come late end every kind of wait" "$out"
 while read -r call requests percent late look; do
   # MPI_Waitsome of a million: setting out takes two looks at all requests, the end one or two more. A
   # look costs what 125,000 polls cost on this machine (a system call each), so it is measured just
-  # before, by MPI_Testsome.
+  # before.
   limit=3
   [ "$requests" -lt 1000 ] || limit=15
   [ "$requests" -lt 1000 ] || [ "$call" != Waitsome ] || limit=$(awk -v l="$look" 'BEGIN { print 3 + 5 * l }')
