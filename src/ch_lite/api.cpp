@@ -31,9 +31,11 @@ class Entry {
   Device::Scope scope_;
 };
 
+// Unless it is a thread of ours that calls: the application is still away.
 [[gnu::noinline, gnu::cold]] void back() {
-  LITE_HOT_SET(away, 0);
   const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
+  if (hooks.nobody_listens != nullptr && hooks.nobody_listens(hooks.arg)) return;
+  LITE_HOT_SET(away, 0);
   if (hooks.came_back != nullptr) hooks.came_back(hooks.arg);
 }
 

@@ -162,42 +162,6 @@ void idle(void*, Rest allowed) {
   b.engine->wait(step.timeout_ns);
 }
 
-// ---- event-driven mode: the helper thread runs the host's progress ----
-
-void (*g_host_progress)() = nullptr;
-int (*g_host_pending)() = nullptr;
-
-bool host_due() {
-  return g_boot->device->completions() != 0 || g_boot->device->active_messages() != 0;
-}
-bool host_pending() { return host_due() || g_host_pending() != 0; }
-std::uint64_t host_activity() {
-  const Counters& counters = g_boot->engine->counters();
-  return g_boot->device->events() + counters.frames_out + counters.self_msgs +
-         static_cast<unsigned>(LITE_HOT_GET(calls));
-}
-// What the application's own call has finished or started may let a schedule go on, which the
-// helper, asleep on the sockets, would not learn.
-bool host_news() {
-  const std::uint64_t now = host_activity();
-  const bool news = now != g_boot->host_activity_seen;
-  g_boot->host_activity_seen = now;
-  return news;
-}
-
-// What a completion sets free is started by the next pass, and may be complete at once: passes
-// until two in a row change nothing.
-void run_host() {
-  for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.helping_host();) {
-    const std::uint64_t before = host_activity();
-    const bool due = g_boot->device->completions() !=
-                     0;  // an active message may still be arriving: it comes with an event
-    ++g_boot->engine->counters().host_passes;
-    g_host_progress();
-    idle_passes = !due && host_activity() == before ? idle_passes + 1 : 0;
-  }
-}
-
 void tell_topology(const Boot& b, int local_ranks) {
   char text[160];
   std::fprintf(
@@ -265,7 +229,6 @@ bool start_device(Boot& b, bool thread_multiple) {
 void free_boot() {
   Boot* b = g_boot;
   if (b == nullptr) return;
-  g_host_progress = nullptr;
   g_host_news = nullptr;
   tools_leave();
   b->end_engine();  // completes what is left, so before what it calls
@@ -393,29 +356,4 @@ void lite_finalize_close(void) {
   b->end_progress();
   LITE_HOT_SET(want_arm, 0);
   free_boot();
-}
-
-int lite_has_helper(void) {
-  return g_boot != nullptr && g_boot->controller.kind() == ControllerKind::kThread ? 1 : 0;
-}
-
-void lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
-  if (lite_has_helper() == 0) return;
-  g_host_progress = progress;
-  g_host_pending = pending;
-  HostWork work;
-  work.progress = run_host;
-  work.pending = host_pending;
-  work.due = host_due;
-  work.news = host_news;
-  g_boot->controller.set_host_work(work);
-}
-
-void lite_host_ending(void) {
-  if (g_boot != nullptr) g_boot->controller.end_host_work();
-}
-
-void lite_host_resumes(void) {
-  if (g_host_progress != nullptr && g_boot != nullptr && g_boot->device != nullptr)
-    lite_set_host_work(g_host_progress, g_host_pending);
 }

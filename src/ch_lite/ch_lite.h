@@ -380,16 +380,27 @@ static inline int lite_may_skip(void) {
   return 1;
 }
 
-/* Event-driven mode: with LITE_CONTROLLER=thread the helper thread can run the host's own progress
- * too, so that what the host schedules above the device (nonblocking collectives, active messages)
- * moves while the application computes. The host must bear calls from that thread beside the
+/* What the host does above the device (schedules of nonblocking collectives, handlers of active
+ * messages) must not run in a signal handler, but a thread of ours can run it, so that it moves
+ * while the application computes. The host must bear calls from that thread beside the
  * application's (MPI_THREAD_MULTIPLE inside). */
-/* 1: the controller is `thread`. */
-int lite_has_helper(void);
+enum {
+  LITE_HOST_WORK_NEVER,     /* sync, or LITE_HOST_THREAD=off */
+  LITE_HOST_WORK_ON_DEMAND, /* sigio: a thread that is not there before lite_set_host_work; with
+                               that call the host needs its locks, and not before */
+  LITE_HOST_WORK_ALWAYS     /* thread: the helper thread */
+};
+int lite_host_work_kind(void);
 /* `progress`: one pass over everything of the host's, lite_progress() and completions included.
  * `pending`: non-zero while the host has work of its own that no lite_request stands for; called in
- * the thread that leaves MPI and in the helper. Ordinary context, after lite_init_world. */
-void lite_set_host_work(void (*progress)(void), int (*pending)(void));
+ * the thread that leaves MPI and in the helper. Ordinary context, after lite_init_world. LITE_OK,
+ * or LITE_ERR_ARG (never), LITE_ERR_NOMEM (no thread could be started): all is as before. */
+int lite_set_host_work(void (*progress)(void), int (*pending)(void));
+/* sigio: `pending` is asked at every departure from now on, until it says no. */
+void lite_host_has_work(void);
+/* Active messages may come at any time, as from a window: +1, and -1 when that is over. They count
+ * as something outstanding. */
+void lite_am_expect(int change);
 /* The host ends: when it returns, the helper thread is in none of the two functions and never will
  * be again. The caller holds no lock of the host's. */
 void lite_host_ending(void);

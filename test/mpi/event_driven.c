@@ -1,9 +1,12 @@
 /* Does what MPICH schedules above the device move while every rank computes and makes no MPI call?
- * Nonblocking collectives of 1 MiB, and MPI_Accumulate into a window of a rank that computes. Each
- * rank looks at the last element of its result just before MPI_Wait. Prints: event_driven
- * operation=… rank=… complete_before_wait=yes|no; and for accumulate at its origin: …
- * served_in_ms=… target_computes_ms=… All of it is done twice, and a user's reduction runs, so that
- * a helper thread's MPI calls meet the application's. */
+ * Nonblocking collectives of 1 MiB, and accumulates, fetch-and-op and locks at windows of a rank
+ * that computes. Each rank looks at the last element of its result just before MPI_Wait. Prints:
+ * event_driven operation=… rank=… complete_before_wait=yes|no; and for the accesses at their
+ * origin: … served_in_ms=… target_computes_ms=… All of it is done twice, and a user's reduction
+ * runs, so that a helper thread's MPI calls meet the application's; how many of its calls came in
+ * another thread than main's: event_driven rank=… foreign_calls=… */
+#include <pthread.h>
+
 #include "mpi_test.h"
 
 enum operation { IALLREDUCE, IBCAST, IALLTOALL, IREDUCE_USER, OPERATIONS };
@@ -11,9 +14,14 @@ static const char *const names[] = {"iallreduce", "ibcast", "ialltoall", "ireduc
 
 /* Not commutative in its declaration, so that the order of the schedule matters; calls MPI as a
  * reduction may. */
+static pthread_t main_thread;
+static int foreign_calls;
+
 static void sum_of_users(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     int bytes = 0;
+    if (!pthread_equal(pthread_self(), main_thread))
+        foreign_calls++;
     MPI_Type_size(*type, &bytes);
     CHECK(bytes == (int) sizeof(int), "%d bytes in the type of the reduction", bytes);
     for (int i = 0; i < *count; i++)
@@ -72,44 +80,63 @@ static void overlap(enum operation operation, int *out, int *in, int count, doub
 }
 
 /* The last rank computes; rank 0 adds to its window, which ch4 does by active messages that
- * somebody at the target has to handle. */
-static void accumulate(double seconds)
+ * somebody at the target has to handle: all locks, and all that is done here. */
+enum access { ACCUMULATE, FETCH_AND_OP, COMPARE_AND_SWAP, DYNAMIC, ACCESSES };
+static const char *const access_names[] = {"accumulate", "fetch_and_op", "compare_and_swap",
+                                           "dynamic"};
+
+static void one_sided(enum access access, double seconds)
 {
-    const int target = ranks - 1;
-    int *window = NULL, one = 1;
+    const int target = ranks - 1, one = 1, zero = 0;
+    int memory = 0, before_it = -1;
+    MPI_Aint at = 0;
     MPI_Win win;
 
-    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &window, &win);
-    *window = 0;
+    if (access == DYNAMIC) {
+        MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+        MPI_Win_attach(win, &memory, sizeof(memory));
+        MPI_Get_address(&memory, &at);
+    } else {
+        MPI_Win_create(&memory, sizeof(memory), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    }
+    MPI_Bcast(&at, 1, MPI_AINT, target, MPI_COMM_WORLD);
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == target) {
         CHECK(compute(seconds) > 0.0, "no work was done");
     } else if (my_rank == 0) {
         const double before = now_s();
-        MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win);
-        MPI_Accumulate(&one, 1, MPI_INT, target, 0, 1, MPI_INT, MPI_SUM, win);
+        MPI_Win_lock(MPI_LOCK_EXCLUSIVE, target, 0, win);
+        if (access == FETCH_AND_OP)
+            MPI_Fetch_and_op(&one, &before_it, MPI_INT, target, at, MPI_SUM, win);
+        else if (access == COMPARE_AND_SWAP)
+            MPI_Compare_and_swap(&one, &zero, &before_it, MPI_INT, target, at, win);
+        else
+            MPI_Accumulate(&one, 1, MPI_INT, target, at, 1, MPI_INT, MPI_SUM, win);
         MPI_Win_unlock(target, win);
+        CHECK(access == ACCUMULATE || access == DYNAMIC || before_it == 0, "%d was in the window",
+              before_it);
         printf(
-            "event_driven operation=accumulate rank=0 served_in_ms=%.1f target_computes_ms=%.1f "
+            "event_driven operation=%s rank=0 served_in_ms=%.1f target_computes_ms=%.1f "
             "complete_before_wait=%s\n",
-            1e3 * (now_s() - before), 1e3 * seconds,
+            access_names[access], 1e3 * (now_s() - before), 1e3 * seconds,
             now_s() - before < 0.7 * seconds ? "yes" : "no");
         fflush(stdout);
     }
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == target) {
-        int value = 0;
         MPI_Win_lock(MPI_LOCK_SHARED, target, 0, win);
-        value = *window;
+        CHECK(memory == 1, "the window holds %d", memory);
         MPI_Win_unlock(target, win);
-        CHECK(value == 1, "the window holds %d", value);
     }
+    if (access == DYNAMIC)
+        MPI_Win_detach(win, &memory);
     MPI_Win_free(&win);
 }
 
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
+    main_thread = pthread_self();
     const double seconds = argc > 1 ? atof(argv[1]) : 0.5;
     const int count = 256 * 1024;
     int *out = malloc(sizeof(int) * (size_t) count), *in = malloc(sizeof(int) * (size_t) count);
@@ -121,8 +148,10 @@ int main(int argc, char **argv)
     for (int round = 0; round < 2; round++) {
         for (int operation = IALLREDUCE; operation < OPERATIONS; operation++)
             overlap((enum operation) operation, out, in, count, seconds, user);
-        accumulate(seconds);
+        for (int access = ACCUMULATE; access < ACCESSES; access++)
+            one_sided((enum access) access, seconds);
     }
+    printf("event_driven rank=%d foreign_calls=%d\n", my_rank, foreign_calls);
     MPI_Op_free(&user);
     free(out);
     free(in);

@@ -53,7 +53,8 @@ void handler_takes_it_all(int signal, rlim_t pending_max) {
   state.engine = receiver.engine.get();
   state.progress = [](void* engine) { static_cast<Engine*>(engine)->poll_all(); };
   state.arg = receiver.engine.get();
-  SigioDriver driver(state);
+  HostThread host_thread(state);
+  SigioDriver driver(state, host_thread);
   char error[256];
   ck_assert_int_eq(driver.start(signal, error, sizeof error), 0);
   {

@@ -15,6 +15,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_calls.c \
                       src/mpid/ch4/netmod/lite/lite_error.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \
+                      src/mpid/ch4/netmod/lite/lite_host_work.c \
                       src/mpid/ch4/netmod/lite/lite_init.c \
                       src/mpid/ch4/netmod/lite/lite_pieces.c \
                       src/mpid/ch4/netmod/lite/lite_probe.c \

@@ -227,8 +227,8 @@ MPIDI_NM_native_funcs_t MPIDI_NM_native_lite_funcs = {
     /* nothing to add */
     .mpi_type_commit_hook = MPIDI_LITE_type_hook,
     .mpi_type_free_hook = MPIDI_LITE_type_hook,
-    .mpi_op_commit_hook = MPIDI_LITE_op_hook,
-    .mpi_op_free_hook = MPIDI_LITE_op_hook,
+    .mpi_op_commit_hook = MPIDI_LITE_op_commit_hook,
+    .mpi_op_free_hook = MPIDI_LITE_op_free_hook,
     /* ch4's own, by its own name */
     .mpi_alloc_mem = MPIDIG_mpi_alloc_mem,
     .mpi_free_mem = MPIDIG_mpi_free_mem,

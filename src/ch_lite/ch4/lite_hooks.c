@@ -159,11 +159,6 @@ int MPIDI_LITE_type_hook(MPIR_Datatype *type)
     return MPI_SUCCESS;
 }
 
-int MPIDI_LITE_op_hook(MPIR_Op *op)
-{
-    return MPI_SUCCESS;
-}
-
 int MPIDI_LITE_win_attach_hook(MPIR_Win *win, void *base, MPI_Aint size)
 {
     return MPI_SUCCESS;

@@ -178,9 +178,15 @@ typedef int MPIDI_LITE_rma_count;
 #define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int *made_progress
 #define MPIDI_LITE_PROGRESS_ARGUMENTS vci, made_progress
 #define MPIDI_LITE_MADE_PROGRESS() (*made_progress = 1)
+#define MPIDI_LITE_PROGRESS_OF_DEVICE()             \
+    do {                                            \
+        int made;                                   \
+        MPIDI_LITE_progress(MPIDI_LITE_VCI, &made); \
+    } while (0)
 #else
 #define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int blocking
 #define MPIDI_LITE_PROGRESS_ARGUMENTS vci, blocking
+#define MPIDI_LITE_PROGRESS_OF_DEVICE() MPIDI_LITE_progress(MPIDI_LITE_VCI, 0)
 #define MPIDI_LITE_MADE_PROGRESS() \
     do {                           \
     } while (0)

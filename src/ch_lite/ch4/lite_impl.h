@@ -224,6 +224,16 @@ void MPIDI_LITE_part_from_strangers(void);
 /* A communicator begins: its processes of other jobs are in one. */
 void MPIDI_LITE_meet_members(MPIR_Comm *comm);
 
+/* ---- the host's work in a thread of the device's (lite_host_work.c) ---- */
+
+/* In post_init: with LITE_CONTROLLER=thread it begins here. */
+void MPIDI_LITE_start_host_work(void);
+/* In a call that makes a window or has started a schedule: with sigio it begins with the first one.
+ * Such a call holds the host's lock for all of MPI, if there is one, and no other. */
+void MPIDI_LITE_want_host_thread(void);
+/* At the end: operations that the application has never freed. */
+void MPIDI_LITE_forget_ops(void);
+
 /* ---- the end (lite_barrier.c) ---- */
 
 /* The process manager's barrier of the job, in which the host's progress goes on. No lock held. */
@@ -340,7 +350,8 @@ int MPIDI_LITE_comm_pre_hook(MPIR_Comm *comm);
 int MPIDI_LITE_comm_post_hook(MPIR_Comm *comm);
 int MPIDI_LITE_comm_free_hook(MPIR_Comm *comm);
 int MPIDI_LITE_type_hook(MPIR_Datatype *type);
-int MPIDI_LITE_op_hook(MPIR_Op *op);
+int MPIDI_LITE_op_commit_hook(MPIR_Op *op);
+int MPIDI_LITE_op_free_hook(MPIR_Op *op);
 int MPIDI_LITE_win_hook(MPIR_Win *win);
 int MPIDI_LITE_win_expose_hook(MPIR_Win *win);
 int MPIDI_LITE_win_free_hook(MPIR_Win *win);

@@ -303,45 +303,6 @@ fn_fail:
     goto fn_exit;
 }
 
-#if defined(MPICH_IS_THREADED) && MPICH_THREAD_LEVEL == MPI_THREAD_MULTIPLE
-/* One pass of the host's progress in the helper thread. With a lock for all of MPI that one is
- * taken, as by the host's own progress thread (init_async.c); with a lock per VCI this macro is
- * empty, and the progress takes its locks itself. An error is kept by the request or comes again in
- * the application's own call. */
-static void host_progress(void)
-{
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    MPID_Progress_test(NULL);
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-}
-
-/* Schedules of nonblocking collectives, of either kind. The second one is declared in a header of
- * src/mpi/coll that the device does not see. */
-int MPII_TSP_scheds_are_pending(void);
-static int host_pending(void)
-{
-    return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
-}
-
-/* The helper thread makes a second thread in MPI, whatever the application asked for, so the host's
- * locks must be in force. Same as with MPIR_CVAR_ASYNC_PROGRESS: the application is told that it
- * has MPI_THREAD_MULTIPLE. Where a session came before the world communicator, the host has decided
- * on its locks already, and the helper thread keeps to the device. */
-static void start_event_driven_mode(void)
-{
-    const bool decided =
-        MPL_atomic_load_int(&MPIR_Process.mpich_state) == MPICH_MPI_STATE__INITIALIZED;
-    if (!lite_has_helper() || (decided && MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE))
-        return;
-    MPIR_ThreadInfo.thread_provided = MPI_THREAD_MULTIPLE;
-    lite_set_host_work(host_progress, host_pending);
-}
-#else
-static void start_event_driven_mode(void)
-{
-}
-#endif
-
 /* The host puts its locks into force after this, where the world communicator comes first. */
 int MPIDI_LITE_post_init(void)
 {
@@ -349,7 +310,7 @@ int MPIDI_LITE_post_init(void)
     MPIDI_NM_native_func->mpi_isend = MPIDI_LITE_mpi_isend;
 #endif
     lite_set_thread_multiple(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
-    start_event_driven_mode();
+    MPIDI_LITE_start_host_work();
     return MPI_SUCCESS;
 }
 
@@ -426,6 +387,7 @@ fn_exit:
         lite_finalize_close();
         MPIDI_LITE_forget_first_words();
         MPIDI_LITE_forget_comms();
+        MPIDI_LITE_forget_ops();
         started = STARTED_NOTHING;
     }
     MPIR_FUNC_EXIT;

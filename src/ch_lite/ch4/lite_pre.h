@@ -41,6 +41,8 @@
     do {                                                                  \
         if (lite_is_innocent(function))                                   \
             break;                                                        \
+        if (lite_may_schedule(function))                                  \
+            MPIDI_LITE_schedule_begun(lite_starts(function));             \
         if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
             lite_host_call_ends();                                        \
         if (__builtin_strcmp(function, "internal_Session_finalize") == 0) \
@@ -67,6 +69,8 @@
 #endif
 #define lite_host_enters(function)                                        \
     do {                                                                  \
+        if (lite_may_schedule(function))                                  \
+            MPIDI_LITE_schedule_begins(lite_starts(function));            \
         if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
             lite_host_call_begins(lite_kind_of(function));                \
         if (__builtin_strcmp(function, "internal_Finalize") == 0 ||       \
@@ -94,6 +98,29 @@
     (lite_may_not_block(function)                                    ? LITE_MAY_NOT_BLOCK \
      : lite_is(function, "Waitany") || lite_is(function, "Waitsome") ? LITE_SCANS         \
                                                                      : LITE_MAY_BLOCK)
+
+/* ---- which calls start schedules ----
+ * Nonblocking collectives, of which something is left to be done when the call returns, and the
+ * start of persistent ones. See lite_host_work.c. */
+void MPIDI_LITE_schedule_begins(int persistent);
+void MPIDI_LITE_schedule_begun(int persistent);
+#define lite_starts(function) (lite_is(function, "Start") || lite_is(function, "Startall"))
+#define lite_is_or_c(function, name) (lite_is(function, name) || lite_is(function, name "_c"))
+#define lite_may_schedule(function)                                                                \
+    (lite_starts(function) || lite_is(function, "Ibarrier") || lite_is_or_c(function, "Ibcast") || \
+     lite_is_or_c(function, "Igather") || lite_is_or_c(function, "Igatherv") ||                    \
+     lite_is_or_c(function, "Iscatter") || lite_is_or_c(function, "Iscatterv") ||                  \
+     lite_is_or_c(function, "Iallgather") || lite_is_or_c(function, "Iallgatherv") ||              \
+     lite_is_or_c(function, "Ialltoall") || lite_is_or_c(function, "Ialltoallv") ||                \
+     lite_is_or_c(function, "Ialltoallw") || lite_is_or_c(function, "Ireduce") ||                  \
+     lite_is_or_c(function, "Iallreduce") || lite_is_or_c(function, "Ireduce_scatter") ||          \
+     lite_is_or_c(function, "Ireduce_scatter_block") || lite_is_or_c(function, "Iscan") ||         \
+     lite_is_or_c(function, "Iexscan") || lite_is_or_c(function, "Ineighbor_allgather") ||         \
+     lite_is_or_c(function, "Ineighbor_allgatherv") ||                                             \
+     lite_is_or_c(function, "Ineighbor_alltoall") ||                                               \
+     lite_is_or_c(function, "Ineighbor_alltoallv") ||                                              \
+     lite_is_or_c(function, "Ineighbor_alltoallw") || lite_is(function, "Comm_idup") ||            \
+     lite_is(function, "Comm_idup_with_info"))
 
 /* ---- where the host lets go of its lock ----
  * With several threads the host opens its lock between two polls of a wait, and calls this macro
@@ -212,6 +239,7 @@ typedef struct MPIDI_LITE_target {
 typedef struct MPIDI_LITE_win {
     MPIDI_LITE_target_t *targets; /* by rank in the window's communicator */
     uint64_t key;                 /* of our memory */
+    bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
 } MPIDI_LITE_win_t;

@@ -55,9 +55,19 @@ static int allgather_in_place(void *buffer, MPI_Aint bytes, MPIR_Comm *comm)
 #endif
 }
 
+/* From now on others may come with accumulates and locks at any time. */
+static void expect_messages(MPIDI_LITE_win_t *lite)
+{
+    MPIDI_LITE_want_host_thread();
+    lite->expects = true;
+    lite_am_expect(1);
+}
+
 /* The memory is the user's again. */
 static void conceal(MPIDI_LITE_win_t *lite)
 {
+    if (lite->expects)
+        lite_am_expect(-1);
     if (lite->key != 0) {
         MPIDI_LITE_LOCK();
         lite_withdraw(lite->key);
@@ -80,6 +90,7 @@ static int expose(MPIR_Win *win)
     memset(lite, 0, sizeof(*lite));
     if (!has_remote_rank(comm))
         goto fn_exit;
+    expect_messages(lite);
 
     shares = MPL_malloc((size_t) size * sizeof(*shares), MPL_MEM_OTHER);
     lite->targets = MPL_calloc((size_t) size, sizeof(*lite->targets), MPL_MEM_RMA);
@@ -128,6 +139,8 @@ int MPIDI_LITE_win_expose_hook(MPIR_Win *win)
 int MPIDI_LITE_win_hook(MPIR_Win *win)
 {
     memset(&MPIDI_LITE_WIN(win), 0, sizeof(MPIDI_LITE_win_t));
+    if (has_remote_rank(win->comm_ptr))
+        expect_messages(&MPIDI_LITE_WIN(win));
     return MPI_SUCCESS;
 }
 

@@ -102,6 +102,11 @@ class Device {
           void* cookie, Request** request);
   int get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer, std::uint64_t bytes,
           void* cookie, Request** request);
+  // Gate held. See lite_am_expect.
+  void expect_active_messages(int change) {
+    Scope scope(*this);
+    messages_expected_ += change;
+  }
   // Gate NOT held: the callback runs without it. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
   // What went wrong, for which no request stands: LITE_ERR_*, to be returned to the application
@@ -175,9 +180,10 @@ class Device {
     if (!core_.attention.empty()) [[unlikely]]
       attend_to_all();
     // Whether anything should move while the application computes: pending requests, exposed
-    // memory, which peers may access at any time, and what the host counts as sent but the kernel
-    // has not taken yet.
-    const bool pending = core_.requests.pending() > 0 || target_.is_exposing();
+    // memory, which peers may access at any time, active messages that may come, and what the host
+    // counts as sent but the kernel has not taken yet.
+    const bool pending =
+        core_.requests.pending() > 0 || target_.is_exposing() || messages_expected_ > 0;
     if (!pending || !is_outstanding())
       told_outstanding_.store(MPID_ChannelSetOutstanding(pending ? 1 : 0) != 0,
                               std::memory_order_relaxed);
@@ -198,6 +204,7 @@ class Device {
   bool progressing_ = false;
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool delivering_ = false;
+  int messages_expected_ = 0;
   ActiveMessages am_;
   RmaTarget target_;
   // The packet that is dispatched, if it is not where it was read. Not on the stack: the handler's

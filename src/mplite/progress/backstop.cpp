@@ -165,7 +165,8 @@ void Backstop::look_after_departure(sigset_t* mask) {
   const bool guarded = policy.timer_fired();
   ++engine.counters().backstops;
   if (engine.gathered() != 0) let_gathered_go();
-  const Alarm alarm = policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.outstanding);
+  const Alarm alarm =
+      policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
   switch (alarm.kind) {
     case Alarm::kNothing: return;
     case Alarm::kWait: return set_timer(alarm.delay_ns);

@@ -1,6 +1,8 @@
 // The three controllers: what happens at a departure from the library and at a return to it.
 #include "mplite/progress/controller.h"
 
+#include <cerrno>
+
 #include "mplite/observe/trace.h"
 #include "mplite/progress/fork_shield.h"
 
@@ -49,6 +51,7 @@ void Controller::stop() {
   end_host_work();
   enter_wait();
   if (signal_started_) stop_signal();
+  host_thread_.stop();
   if (kind() == ControllerKind::kThread) helper_.stop();
 }
 
@@ -65,12 +68,41 @@ void Controller::set_always(bool always) {
   state_.publish();
 }
 
+// ---- the host's work ----
+
+int Controller::begin_host_work(const HostWork::Calls& calls) {
+  if (kind() == ControllerKind::kSync) return -ENOTSUP;
+  if (kind() == ControllerKind::kSigio)
+    if (const int error = host_thread_.start(); error != 0) return -error;
+  state_.host.begin(calls);
+  if (kind() == ControllerKind::kThread) host_has_work();
+  return 0;
+}
+
+void Controller::end_host_work() {
+  if (!state_.host.end()) return;
+  Hold hold(state_.engine->gate());
+  state_.host_watched = false;
+  state_.host_waits = false;
+  state_.publish();
+}
+
+void Controller::host_has_work() {
+  if (!state_.host.on()) return;
+  state_.host_fresh = true;
+  if (state_.host_watched) return;
+  Hold hold(state_.engine->gate());
+  state_.host_watched = true;
+  state_.publish();
+}
+
 // ---- on the way out ----
 
 void Controller::leave_library(int call) {
   if (!state_.running || kind() == ControllerKind::kSync) return;
   if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
   leave_by_signal(call);
+  host_thread_.wake_if_due();
 }
 
 void Controller::leave_by_signal(int call) {
@@ -78,6 +110,7 @@ void Controller::leave_by_signal(int call) {
   ArmingPolicy& policy = state_.policy;
   const bool mine = sigio_.is_owner();
   if (!take_over()) return;  // only the owner can change its own mask
+  if (!has_reason_to_arm()) return;
   if (!armed() && state_.engine->connecting() && policy.outlasts_handshakes() &&
       outlast_handshake())
     return;
@@ -92,6 +125,20 @@ void Controller::leave_by_signal(int call) {
   if (armed() && sigio_.still_ours()) return;
   if (armed()) disarm();  // the application has taken the signal since
   arm(!mine, left_ns);
+}
+
+// The host's work may be over: then departures with nothing outstanding are none of ours again.
+bool Controller::has_reason_to_arm() {
+  if (!state_.host_watched.load(std::memory_order_relaxed)) return true;
+  Hold hold(state_.engine->gate());  // the host's thread may be in set_outstanding()
+  const bool waits = state_.host.pending();
+  state_.host_waits = waits;
+  if (waits && state_.host.news()) state_.host_fresh = true;
+  if (!waits) {
+    state_.host_watched = false;
+    state_.publish();
+  }
+  return state_.needs_progress();
 }
 
 // Polls once for what a pending signal may have announced. What comes after that poll is delivered
@@ -214,7 +261,8 @@ void Controller::in_child(void* arg) {
   auto* self = static_cast<Controller*>(arg);
   self->state_.running = false;
   self->state_.armed_word.store(0);
-  self->helper_.end_in_child();
+  self->state_.host.end_in_child();
+  self->host_thread_.end_in_child();
   self->state_.publish();
   if (!self->signal_started_) return;
   self->signal_started_ = false;

@@ -12,6 +12,8 @@
 #include "mplite/engine/engine.h"
 #include "mplite/progress/backstop.h"
 #include "mplite/progress/helper_thread.h"
+#include "mplite/progress/host_thread.h"
+#include "mplite/progress/own_thread.h"
 #include "mplite/progress/progress_state.h"
 #include "mplite/progress/sigio_driver.h"
 #include "mplite/tuning/arming.h"
@@ -63,15 +65,20 @@ class Controller {
   // it leaves.
   void set_always(bool always);
 
-  // Ordinary context, after start(), kind() == kThread.
-  void set_host_work(const HostWork& work) { helper_.set_host_work(work); }
-  // Ordinary context, gate free: when it returns the helper thread is not in the host's progress,
-  // and never will be.
-  void end_host_work() { helper_.end_host_work(); }
-  // Whether the caller is the helper thread: it has no application to wait for.
-  bool in_helper() const { return HelperThread::is_this_thread(); }
-  // Whether the helper thread, in the host's progress, is to go on.
-  bool helping_host() const { return armed() && state_.host_on.load(); }
+  // Ordinary context, gate free, after start(): a thread of ours runs the host's work while the
+  // application computes. thread: the helper. sigio: one that handlers wake, and that departures
+  // tell of work which nothing outstanding tells of, once host_has_work() was called. Returns 0 or
+  // -errno: there is no thread.
+  int begin_host_work(const HostWork::Calls& calls);
+  // Ordinary context, gate free: when it returns no thread of ours is in the host's progress, and
+  // never will be.
+  void end_host_work();
+  // Ordinary context, gate free: there may be some from now on. With thread it is always asked for.
+  void host_has_work();
+  // Whether the caller is a thread of ours: it has no application to wait for.
+  bool in_helper() const { return in_own_thread(); }
+  // Whether the thread that is in the host's progress is to go on.
+  bool helping_host() const { return armed() && state_.host.on(); }
 
   // Owning thread, gate not held, on the way out of the library. `call`: kind of call, below
   // Grace::kKinds.
@@ -98,13 +105,15 @@ class Controller {
   static void in_child(void* self);
   void stop_signal();
   void leave_by_signal(int call);
+  bool has_reason_to_arm();
   void arm(bool fresh_owner, std::int64_t left_ns);
   bool take_over();
   bool outlast_handshake();
   void disarm() MPLITE_SIGNAL_SAFE;
 
   ProgressState state_;
-  SigioDriver sigio_{state_};
+  HostThread host_thread_{state_};
+  SigioDriver sigio_{state_, host_thread_};
   Backstop backstop_{state_, sigio_};
   HelperThread helper_{state_};
   bool signal_started_ = false;

@@ -1,11 +1,7 @@
 // Progress by a helper thread.
 #include "mplite/progress/helper_thread.h"
 
-#include <linux/futex.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/eventfd.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,27 +11,19 @@
 
 #include "mplite/base/descriptor.h"
 #include "mplite/net/loss.h"
+#include "mplite/progress/own_thread.h"
 
 namespace mplite {
 namespace {
 
-thread_local bool t_helper = false;  // this is the helper thread
-
 constexpr std::uint64_t kWakeToken = std::uint64_t{1}
                                      << 62;  // no connection has it: the engine ignores the event
-
-long futex(std::atomic<int>* word, int op, int value, const timespec* timeout = nullptr) {
-  return syscall(SYS_futex, reinterpret_cast<int*>(word), op | FUTEX_PRIVATE_FLAG, value, timeout,
-                 nullptr, 0);
-}
 
 timespec to_timespec(std::int64_t ns) {
   return {static_cast<time_t>(ns / 1'000'000'000), static_cast<long>(ns % 1'000'000'000)};
 }
 
 }  // namespace
-
-bool HelperThread::is_this_thread() { return t_helper; }
 
 int HelperThread::start(char* error, std::size_t error_size) {
   Engine& engine = *state_.engine;
@@ -56,12 +44,7 @@ int HelperThread::start(char* error, std::size_t error_size) {
     }
   }
   stopping_.store(false);
-  // Started with all signals blocked: the application's handlers stay in the application's threads.
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int rc = pthread_create(&thread_, nullptr, thread_main, this);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  const int rc = start_own_thread(&thread_, thread_main, this);
   if (rc != 0) {
     std::snprintf(error, error_size, "the helper thread cannot be started: %s", strerror(rc));
     engine.net().unwatch(wake_fd_);
@@ -92,9 +75,8 @@ void HelperThread::stop() {
 }
 
 void HelperThread::leave_library(int call) {
-  if (t_helper) return;  // an MPI call in a callback that the host's progress made
-  const bool host = state_.host_on.load(std::memory_order_relaxed) && host_.pending() &&
-                    (!state_.armed() || host_.news());
+  if (in_own_thread()) return;  // an MPI call in a callback that the host's progress made
+  const bool host = state_.host.pending() && (!state_.armed() || state_.host.news());
   {
     Hold hold(state_.engine->gate());  // the helper may be in set_outstanding()
     if (!state_.needs_progress() && !host) return;
@@ -122,7 +104,7 @@ void HelperThread::wake() {
 bool HelperThread::give_order() {
   orders_.fetch_add(1);
   const int rest = resting_.load();
-  if (rest == kOnOrders) futex(&orders_, FUTEX_WAKE, 1);
+  if (rest == kOnOrders) wake_sleeper(orders_);
   const std::uint64_t one = 1;
   if (rest == kOnCallers && write(rest_fd_, &one, sizeof one) < 0) errno = 0;
   return rest != kAwake;
@@ -131,12 +113,12 @@ bool HelperThread::give_order() {
 // ---- in the helper ----
 
 void* HelperThread::thread_main(void* arg) {
+  enter_own_thread();
   static_cast<HelperThread*>(arg)->run();
   return nullptr;
 }
 
 void HelperThread::run() {
-  t_helper = true;
   NetEvent event;
   bool fresh =
       true;  // just armed: what was done inside the library may have left something for the host
@@ -146,7 +128,7 @@ void HelperThread::run() {
       fresh = true;
       continue;
     }
-    if (fresh) host_pass();
+    if (fresh) state_.host.pass(state_.armed_word);
     fresh = false;
     // Asleep without the gate; level-triggered, so nothing is consumed by looking. The time-out is
     // for deadlines (connecting peers).
@@ -162,7 +144,7 @@ void HelperThread::run() {
       if (state_.armed_word.load() == 0) continue;
       work();
     }
-    if (state_.host_on.load() && host_.due()) host_pass();
+    if (state_.host.due()) state_.host.pass(state_.armed_word);
   }
 }
 
@@ -191,7 +173,7 @@ void HelperThread::rest() {
       continue;
     }
     const timespec delay = to_timespec(rest_ns < 0 ? 0 : rest_ns);
-    futex(&orders_, FUTEX_WAIT, seen, rest_ns < 0 ? nullptr : &delay);
+    sleep_on(orders_, seen, rest_ns < 0 ? nullptr : &delay);
   }
   resting_.store(kAwake);
   if (state_.armed_word.load() == 0 && !stopping_.load()) rest_is_over();
@@ -202,7 +184,7 @@ void HelperThread::rest_is_over() {
   Hold hold(state_.engine->gate());
   if (state_.armed()) return;
   ++state_.engine->counters().backstops;
-  const bool host = state_.host_on.load() && host_.pending();
+  const bool host = state_.host.pending();
   if (state_.policy.helper_alarm(state_.now_ns(), state_.outstanding || host))
     state_.set_armed(true);
 }
@@ -218,7 +200,7 @@ void HelperThread::sleep_until_called(int seen) {
   }
   if (rest_ns > 0) {
     const timespec delay = to_timespec(rest_ns);
-    futex(&orders_, FUTEX_WAIT, seen, &delay);
+    sleep_on(orders_, seen, &delay);
     return;
   }
   resting_.store(kOnCallers);
@@ -230,35 +212,6 @@ void HelperThread::sleep_until_called(int seen) {
   Hold hold(engine.gate());
   if (state_.armed() || stopping_.load()) return;
   work(ProgressMode::helper_thread().for_callers());
-}
-
-// ---- what the host does above the engine ----
-
-void HelperThread::set_host_work(const HostWork& work) {
-  host_ = work;
-  state_.host_on.store(true);
-  Hold hold(state_.engine->gate());
-  state_.publish();
-}
-
-// Sequentially consistent on both words: either the helper sees that it is off, or it is seen to be
-// busy here.
-void HelperThread::end_host_work() {
-  if (!state_.host_on.exchange(false)) return;
-  while (host_busy_.load()) sched_yield();
-  Hold hold(state_.engine->gate());
-  state_.publish();
-}
-
-void HelperThread::end_in_child() {
-  state_.host_on.store(false);
-  host_busy_.store(false);
-}
-
-void HelperThread::host_pass() {
-  host_busy_.store(true);
-  if (state_.host_on.load() && state_.armed_word.load() != 0) host_.progress();
-  host_busy_.store(false);
 }
 
 }  // namespace mplite

@@ -9,6 +9,7 @@
 #include "mplite/config/knobs.h"
 #include "mplite/engine/engine.h"
 #include "mplite/observe/trace.h"
+#include "mplite/progress/host_work.h"
 #include "mplite/tuning/arming.h"
 
 namespace mplite {
@@ -26,13 +27,25 @@ struct ProgressState {
   bool outstanding = false;  // gate held
   ArmingPolicy policy;
   std::atomic<int> armed_word{0};
-  std::atomic<bool> host_on{false};  // there is work of the host's
-  int wants[2] = {};                 // want_arm without and with something outstanding
+  HostWork host;
+  std::atomic<bool> host_watched{false};  // every departure is to ask for the host's work
+  std::atomic<bool> host_waits{false};    // sigio: there was some at the last departure
+  std::atomic<bool> host_fresh{false};    // and it may be able to go on without any event
+  int wants[2] = {};                      // want_arm without and with something outstanding
   volatile int unheard = 0;
   volatile int* want_arm = &unheard;
 
   bool armed() const MPLITE_SIGNAL_SAFE { return armed_word.load(std::memory_order_relaxed) != 0; }
-  bool needs_progress() const MPLITE_SIGNAL_SAFE { return policy.needs_progress(outstanding); }
+  bool is_outstanding() const MPLITE_SIGNAL_SAFE {
+    return outstanding || host_waits.load(std::memory_order_relaxed);
+  }
+  bool needs_progress() const MPLITE_SIGNAL_SAFE { return policy.needs_progress(is_outstanding()); }
+  // sigio: whether the host's thread has something to do. A message that has completed is the
+  // application's own affair, unless the host waits for it.
+  bool is_host_due() const MPLITE_SIGNAL_SAFE {
+    if (!host_waits.load(std::memory_order_relaxed)) return host.message_due();
+    return host_fresh.load(std::memory_order_relaxed) || host.due();
+  }
   std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
 
   void tell() MPLITE_SIGNAL_SAFE {
@@ -41,7 +54,7 @@ struct ProgressState {
   // Whatever want_arm depends on, but for `outstanding`, has changed.
   void publish() MPLITE_SIGNAL_SAFE {
     const auto now = policy.wants(running && kind != ControllerKind::kSync,
-                                  host_on.load(std::memory_order_relaxed), armed());
+                                  host_watched.load(std::memory_order_relaxed), armed());
     wants[0] = now.idle;
     wants[1] = now.outstanding;
     tell();

@@ -247,6 +247,7 @@ bool SigioDriver::enter_gate() {
 void SigioDriver::leave_gate() {
   state_.engine->gate().leave();
   t_in_handler = false;
+  host_thread_.wake_if_due();
 }
 
 // Pending and blocked until the other handler returns, which restores the mask of before it.

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "mplite/base/signal_safe.h"
+#include "mplite/progress/host_thread.h"
 #include "mplite/progress/progress_state.h"
 #include "mplite/progress/signals.h"
 
@@ -18,7 +19,8 @@ namespace mplite {
 // inside the library. Owning thread unless it says otherwise.
 class SigioDriver {
  public:
-  explicit SigioDriver(ProgressState& state) : state_(state) {}
+  SigioDriver(ProgressState& state, HostThread& host_thread)
+      : state_(state), host_thread_(host_thread) {}
 
   // The calling thread owns the signal from here on. Returns 0 or -errno with a sentence in
   // `error`: -EBUSY when the application has a handler for the signal already.
@@ -68,6 +70,7 @@ class SigioDriver {
   static bool in_handler() MPLITE_SIGNAL_SAFE;
   // False: turned away, and the gate's holder does the work.
   bool enter_gate() MPLITE_SIGNAL_SAFE;
+  // Has the host's thread look at what came.
   void leave_gate() MPLITE_SIGNAL_SAFE;
   void count_turned_away() MPLITE_SIGNAL_SAFE;
   // Gate held, nothing may be allocated, bounded in bytes.
@@ -87,6 +90,7 @@ class SigioDriver {
   int signal_owner(int signal) MPLITE_SIGNAL_SAFE;
 
   ProgressState& state_;
+  HostThread& host_thread_;
   int owner_tid_ = 0;
   unsigned foreign_waits_ = 0;
   sigset_t set_ = {};  // what is blocked and unblocked

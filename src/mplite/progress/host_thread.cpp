@@ -1,0 +1,56 @@
+// The thread that runs the host's work with sigio.
+#include "mplite/progress/host_thread.h"
+
+#include "mplite/progress/own_thread.h"
+
+namespace mplite {
+
+int HostThread::start() {
+  if (running_) return 0;
+  stopping_.store(false);
+  const int rc = start_own_thread(&thread_, thread_main, this);
+  running_ = rc == 0;
+  return rc;
+}
+
+void HostThread::stop() {
+  if (!running_) return;
+  running_ = false;
+  stopping_.store(true);
+  wake();
+  pthread_join(thread_, nullptr);
+}
+
+// Sequentially consistent: either it is seen asleep here, or it sees the order.
+void HostThread::wake() {
+  orders_.fetch_add(1);
+  if (asleep_.load()) wake_sleeper(orders_);
+}
+
+void* HostThread::thread_main(void* self) {
+  enter_own_thread();
+  static_cast<HostThread*>(self)->run();
+  return nullptr;
+}
+
+void HostThread::run() {
+  int seen = 0;
+  while (!stopping_.load()) {
+    const int orders = orders_.load();
+    if (orders != seen) {
+      seen = orders;
+      {
+        Hold hold(state_.engine->gate());
+        ++state_.engine->counters().thread_wakes;
+      }
+      state_.host_fresh = false;
+      state_.host.pass(state_.armed_word);
+      continue;
+    }
+    asleep_.store(true);
+    if (orders_.load() == seen) sleep_on(orders_, seen);
+    asleep_.store(false);
+  }
+}
+
+}  // namespace mplite

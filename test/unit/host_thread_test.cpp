@@ -1,0 +1,148 @@
+// host_thread.h and host_work.h over an engine without peers: when the thread runs the host's work,
+// and when it must not.
+#include "mplite/progress/host_thread.h"
+
+#include <unistd.h>
+
+#include <atomic>
+
+#include "message_ranks.h"
+#include "mplite/progress/own_thread.h"
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+std::atomic<int> passes{0}, foreign{0};
+std::atomic<bool> completed{false}, message{false}, slow{false}, in_pass{false};
+
+HostWork::Calls calls() {
+  HostWork::Calls c;
+  c.progress = [] {
+    in_pass.store(true);
+    ++passes;
+    if (in_own_thread()) ++foreign;
+    if (slow.load()) usleep(100'000);
+    in_pass.store(false);
+  };
+  c.pending = [] { return false; };
+  c.due = [] { return completed.load() || message.load(); };
+  c.message_due = [] { return message.load(); };
+  c.news = [] { return false; };
+  return c;
+}
+
+struct Fixture {
+  Fixture() {
+    passes = foreign = 0;
+    completed = message = slow = in_pass = false;
+    state.engine = ranks.side[0].engine.get();
+    state.host.begin(calls());
+    ck_assert_int_eq(thread.start(), 0);
+    ck_assert_int_eq(thread.start(), 0);  // it runs already
+  }
+  ~Fixture() { thread.stop(); }
+  void armed(bool on) {
+    Hold hold(state.engine->gate());
+    state.set_armed(on);
+  }
+  // Within ten seconds.
+  static bool comes(int count) {
+    for (int i = 0; i < 10'000 && passes.load() < count; ++i) usleep(1000);
+    return passes.load() >= count;
+  }
+  static bool does_not_come(int count) {
+    usleep(50'000);
+    return passes.load() < count;
+  }
+
+  MessageRanks ranks{1 << 20, AF_INET, EngineOptions()};
+  ProgressState state;
+  HostThread thread{state};
+};
+
+START_TEST(a_message_for_the_host_wakes_it_while_the_application_is_away) {
+  Fixture f;
+  f.armed(true);
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(1));  // there is nothing
+  message = true;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+  ck_assert_int_eq(foreign.load(), passes.load());
+  ck_assert(!in_own_thread());
+  for (int i = 2; i < 200; ++i) {
+    f.thread.wake_if_due();
+    ck_assert(f.comes(i));
+  }
+}
+END_TEST
+
+START_TEST(it_leaves_the_application_alone_that_polls_by_itself) {
+  Fixture f;
+  message = true;
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(1));
+}
+END_TEST
+
+START_TEST(a_completed_request_is_for_the_host_only_where_that_waits) {
+  Fixture f;
+  f.armed(true);
+  completed = true;
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(1));
+  f.state.host_waits = true;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+}
+END_TEST
+
+START_TEST(what_can_go_on_without_an_event_is_looked_at_once) {
+  Fixture f;
+  f.armed(true);
+  f.state.host_waits = true;
+  f.state.host_fresh = true;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+  ck_assert(!f.state.host_fresh.load());
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(2));
+}
+END_TEST
+
+START_TEST(when_the_work_has_ended_nobody_is_in_it) {
+  Fixture f;
+  f.armed(true);
+  message = slow = true;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+  ck_assert(f.state.host.end());
+  ck_assert(!in_pass.load());
+  ck_assert(!f.state.host.end());
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(2));
+  f.state.host.begin(calls());
+  f.thread.wake_if_due();
+  ck_assert(f.comes(2));
+}
+END_TEST
+
+START_TEST(it_can_be_stopped_and_started_again) {
+  Fixture f;
+  f.armed(true);
+  message = true;
+  f.thread.stop();
+  f.thread.stop();
+  f.thread.wake_if_due();
+  ck_assert(f.does_not_come(1));
+  ck_assert_int_eq(f.thread.start(), 0);
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+}
+END_TEST
+
+}  // namespace
+
+int main() { return run_tests("host_thread"); }
