@@ -385,7 +385,7 @@ static inline int lite_may_skip(void) {
  * while the application computes. The host must bear calls from that thread beside the
  * application's (MPI_THREAD_MULTIPLE inside). */
 enum {
-  LITE_HOST_WORK_NEVER,     /* sync, or LITE_HOST_THREAD=off */
+  LITE_HOST_WORK_NEVER,     /* sync, or sigio with LITE_HOST_THREAD=off */
   LITE_HOST_WORK_ON_DEMAND, /* sigio: a thread that is not there before lite_set_host_work; with
                                that call the host needs its locks, and not before */
   LITE_HOST_WORK_ALWAYS     /* thread: the helper thread */

@@ -1,12 +1,10 @@
 /* The host's own progress in a thread of the device's, so that schedules of nonblocking collectives
  * and active messages (accumulates, locks of windows) move while the application computes. With
- * LITE_CONTROLLER=thread that is the helper thread, from the start. With sigio it is a thread that
- * the handler wakes when something of that kind has come, and that is not there, nor are the host's
- * locks in force, before the first window or nonblocking collective.
- *
- * With sigio nobody has asked for a second thread, so what is the application's own is not called
- * there: a schedule that uses an operation of the application's (MPI_Op_create) moves in its calls
- * only. */
+ * LITE_CONTROLLER=thread that is the helper thread, from the start. With sigio and
+ * LITE_HOST_THREAD=on it is a thread that the handler wakes when something of that kind has come,
+ * and that is not there, nor are the host's locks in force, before the first window or nonblocking
+ * collective. There the application has not asked for MPI_THREAD_MULTIPLE, so its operations are
+ * not called in the thread: a schedule that uses one (MPI_Op_create) moves in its calls only. */
 #include "lite_impl.h"
 /* behind the host's headers, which choose what libc declares */
 #include <pthread.h>
@@ -102,13 +100,17 @@ void MPIDI_LITE_want_host_thread(void)
 {
     if (on_demand || refused || lite_host_work_kind() != LITE_HOST_WORK_ON_DEMAND)
         return;
-    const bool alone = !MPIR_ThreadInfo.isThreaded;
-    if (alone)
-        put_locks_into_force();
-    on_demand = lite_set_host_work(progress_on_demand, pending_on_demand) == LITE_OK;
-    refused = !on_demand;
-    if (alone && refused)
-        take_locks_out_of_force();
+    LOCK_PASS();
+    if (!on_demand && !refused) {
+        const bool alone = !MPIR_ThreadInfo.isThreaded;
+        if (alone)
+            put_locks_into_force();
+        on_demand = lite_set_host_work(progress_on_demand, pending_on_demand) == LITE_OK;
+        refused = !on_demand;
+        if (alone && refused)
+            take_locks_out_of_force();
+    }
+    UNLOCK_PASS();
 }
 
 int MPIDI_LITE_op_commit_hook(MPIR_Op *op)

@@ -203,17 +203,16 @@ const Row kTable[] = {
        return k.grace || std::strcmp(text, "off") == 0;
      },
      [](MPLITE_FORMAT) { copy_text(k.grace ? "auto" : "off", text, size); }},
-    {{"LITE_HOST_THREAD", "choice", "auto", "auto or off",
+    {{"LITE_HOST_THREAD", "choice", "off", "on or off",
       "With LITE_CONTROLLER=sigio: whether a thread runs what a signal handler must not "
       "(accumulates, locks of windows, nonblocking collectives) while the application computes. It "
-      "is there from the first window or nonblocking collective on, and sleeps unless there is "
-      "some "
-      "of that to do."},
+      "starts with the first window or nonblocking collective. See README, Nonblocking "
+      "collectives."},
      [](MPLITE_PARSE) {
-       k.host_thread = std::strcmp(text, "auto") == 0;
+       k.host_thread = std::strcmp(text, "on") == 0;
        return k.host_thread || std::strcmp(text, "off") == 0;
      },
-     [](MPLITE_FORMAT) { copy_text(k.host_thread ? "auto" : "off", text, size); }},
+     [](MPLITE_FORMAT) { copy_text(k.host_thread ? "on" : "off", text, size); }},
     {{"LITE_TUNING", "list", "auto", kTuningAllowed,
       "The heuristics that act: see docs/tuning.md. To measure what one of them is worth, or to "
       "rule "

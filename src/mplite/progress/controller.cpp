@@ -75,7 +75,7 @@ int Controller::begin_host_work(const HostWork::Calls& calls) {
   if (kind() == ControllerKind::kSigio)
     if (const int error = host_thread_.start(); error != 0) return -error;
   state_.host.begin(calls);
-  if (kind() == ControllerKind::kThread) host_has_work();
+  host_has_work();  // a schedule may be under way already
   return 0;
 }
 
@@ -109,8 +109,8 @@ void Controller::leave_by_signal(int call) {
   using Departure = ArmingPolicy::Departure;
   ArmingPolicy& policy = state_.policy;
   const bool mine = sigio_.is_owner();
-  if (!take_over()) return;  // only the owner can change its own mask
   if (!has_reason_to_arm()) return;
+  if (!take_over()) return;  // only the owner can change its own mask
   if (!armed() && state_.engine->connecting() && policy.outlasts_handshakes() &&
       outlast_handshake())
     return;
@@ -160,7 +160,10 @@ void Controller::arm(bool fresh_owner, std::int64_t left_ns) {
     state_.policy.handled(state_.now_ns() - left_ns);
     if (!state_.needs_progress()) return;
   }
-  state_.set_armed(true);
+  {
+    Hold hold(state_.engine->gate());  // the host's thread may be in set_outstanding()
+    state_.set_armed(true);
+  }
   sigio_.unblock();
 }
 
@@ -240,6 +243,7 @@ void Controller::enter_wait() {
 // sigio: the owner.
 void Controller::disarm() {
   if (kind() == ControllerKind::kSigio) sigio_.block();
+  Hold hold(state_.engine->gate());  // as in arm()
   state_.set_armed(false);
 }
 
@@ -253,6 +257,7 @@ void Controller::on_drain(void* arg) {
   ProgressState& state = self->state_;
   ProgressScope scope(*state.engine, ProgressMode::all_sockets());
   state.progress(state.arg);
+  if (!in_own_thread()) self->host_thread_.wake_if_due();
 }
 
 // The child of a fork, its only thread; fork_shield.cpp has closed the gate. In a child of that
