@@ -12,11 +12,11 @@
 enum operation { IALLREDUCE, IBCAST, IALLTOALL, IREDUCE_USER, OPERATIONS };
 static const char *const names[] = {"iallreduce", "ibcast", "ialltoall", "ireduce_user"};
 
-/* Not commutative in its declaration, so that the order of the schedule matters; calls MPI as a
- * reduction may. */
 static pthread_t main_thread;
 static int foreign_calls;
 
+/* Not commutative in its declaration, so that the order of the schedule matters; calls MPI as a
+ * reduction may. */
 static void sum_of_users(void *in, void *inout, int *count, MPI_Datatype *type)
 {
     int bytes = 0;

@@ -618,8 +618,13 @@ static uint64_t exposed_key; /* of what is exposed; 0: nothing is */
 static int expose_code, exposures;
 static void* exposed_base;
 static size_t exposed_bytes;
-void lite_am_expect(int change) { ck_assert(change == 1 || change == -1); }
-void MPIDI_LITE_want_host_thread(void) {}
+static int host_work_kind = LITE_HOST_WORK_NEVER, expected; /* messages: windows that are there */
+int lite_host_work_kind(void) { return host_work_kind; }
+void lite_am_expect(int change) {
+  ck_assert(host_work_kind != LITE_HOST_WORK_NEVER && (change == 1 || change == -1));
+  expected += change;
+}
+void MPIDI_LITE_want_host_thread(void) { ck_assert(host_work_kind != LITE_HOST_WORK_NEVER); }
 int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uint64_t* key) {
   ck_assert(have_device && lock_depth > 0);
   check_memory(base, bytes);
@@ -1439,6 +1444,31 @@ START_TEST(window_that_is_not_made_is_not_exposed_any_more) {
 }
 END_TEST
 
+/* A window may bring active messages as long as it lives, if a thread of the device's handles them.
+ */
+START_TEST(window_expects_messages_while_it_lives) {
+  make_window(memory, kWindow);
+  ck_assert_int_eq(expected, 0);
+  end_window();
+  windows_freed = 0;
+  host_work_kind = LITE_HOST_WORK_ON_DEMAND;
+  make_window(memory, kWindow);
+  ck_assert_int_eq(expected, 1);
+  end_window();
+  ck_assert_int_eq(expected, 0);
+  win = (MPIR_Win){.comm_ptr = &comm}; /* a dynamic one */
+  ck_assert_int_eq(MPIDI_LITE_win_hook(&win), MPI_SUCCESS);
+  ck_assert_int_eq(expected, 1);
+  ck_assert_int_eq(MPIDI_LITE_win_free_hook(&win), MPI_SUCCESS);
+  ck_assert_int_eq(expected, 0);
+  allgather_error = MPI_ERR_OTHER; /* one that is not made */
+  win = (MPIR_Win){.comm_ptr = &comm, .base = memory, .size = kWindow, .disp_unit = DISP_UNIT};
+  ck_assert_int_eq(MPIDI_LITE_win_expose_hook(&win), MPI_ERR_OTHER);
+  ck_assert_int_eq(expected, 0);
+  host_work_kind = LITE_HOST_WORK_NEVER;
+}
+END_TEST
+
 /* ---- any-source receives beside shared memory ---- */
 
 /* Contiguous in the host's memory, a copy, and in a GPU's. */
@@ -1903,6 +1933,7 @@ int main(void) {
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
+  ADD(window_expects_messages_while_it_lives);
   ADD_LOOP(receive_that_was_matched_here_completes_the_one_in_shared_memory, 3);
   ADD_LOOP(receive_that_found_its_message_when_posted_is_completed_by_the_next_progress, 3);
   ADD(receives_that_found_their_messages_when_posted_are_all_completed);

@@ -30,6 +30,7 @@ static void progress(void)
 
 /* ---- sigio: from the first use on ---- */
 
+static bool may_begin; /* on demand; the same from start to end, as it pairs locks */
 static bool on_demand; /* the device's thread is there */
 static bool refused;   /* it cannot be had */
 
@@ -98,7 +99,7 @@ static void take_locks_out_of_force(void)
 
 void MPIDI_LITE_want_host_thread(void)
 {
-    if (on_demand || refused || lite_host_work_kind() != LITE_HOST_WORK_ON_DEMAND)
+    if (!may_begin || on_demand || refused)
         return;
     LOCK_PASS();
     if (!on_demand && !refused) {
@@ -159,7 +160,7 @@ static int64_t references(void)
  * to point, and must not pay for this. */
 void MPIDI_LITE_schedule_begins(int persistent)
 {
-    if (persistent && user_ops == NULL)
+    if (!may_begin || (persistent && user_ops == NULL))
         return;
     LOCK_PASS();
     if (uses_user_op && !schedules_pending())
@@ -174,6 +175,8 @@ void MPIDI_LITE_schedule_begins(int persistent)
 
 void MPIDI_LITE_schedule_begun(int persistent)
 {
+    if (!may_begin)
+        return;
     if (!persistent) {
         if (references() > references_before)
             uses_user_op = true;
@@ -197,6 +200,7 @@ void MPIDI_LITE_start_host_work(void)
     const bool decided =
         MPL_atomic_load_int(&MPIR_Process.mpich_state) == MPICH_MPI_STATE__INITIALIZED;
 
+    may_begin = lite_host_work_kind() == LITE_HOST_WORK_ON_DEMAND;
     on_demand = refused = uses_user_op = false;
     if (lite_host_work_kind() != LITE_HOST_WORK_ALWAYS ||
         (decided && MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE))

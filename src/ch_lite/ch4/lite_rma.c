@@ -58,6 +58,9 @@ static int allgather_in_place(void *buffer, MPI_Aint bytes, MPIR_Comm *comm)
 /* From now on others may come with accumulates and locks at any time. */
 static void expect_messages(MPIDI_LITE_win_t *lite)
 {
+    /* nobody would handle them before the application's next call */
+    if (lite_host_work_kind() == LITE_HOST_WORK_NEVER)
+        return;
     MPIDI_LITE_want_host_thread();
     lite->expects = true;
     lite_am_expect(1);

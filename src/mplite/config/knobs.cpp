@@ -206,8 +206,7 @@ const Row kTable[] = {
     {{"LITE_HOST_THREAD", "choice", "off", "on or off",
       "With LITE_CONTROLLER=sigio: whether a thread runs what a signal handler must not "
       "(accumulates, locks of windows, nonblocking collectives) while the application computes. It "
-      "starts with the first window or nonblocking collective. See README, Nonblocking "
-      "collectives."},
+      "starts with the first window or nonblocking collective: see Nonblocking collectives."},
      [](MPLITE_PARSE) {
        k.host_thread = std::strcmp(text, "on") == 0;
        return k.host_thread || std::strcmp(text, "off") == 0;

@@ -95,7 +95,7 @@ class Controller {
   // A wait of the application's begins to find nothing. Owning thread, gate held or not.
   void note_wait();
   // Gate held or not: the caller polls from now on.
-  void enter_wait() MPLITE_SIGNAL_SAFE;
+  void enter_wait();
 
   bool armed() const { return state_.armed(); }
   ControllerKind kind() const { return state_.kind; }
@@ -109,7 +109,7 @@ class Controller {
   void arm(bool fresh_owner, std::int64_t left_ns);
   bool take_over();
   bool outlast_handshake();
-  void disarm() MPLITE_SIGNAL_SAFE;
+  void disarm();
 
   ProgressState state_;
   HostThread host_thread_{state_};
