@@ -6,10 +6,7 @@
 #ifndef BENCH_METHOD_H_INCLUDED
 #define BENCH_METHOD_H_INCLUDED
 
-#include <getopt.h>
-#include <signal.h>
-#include <stdbool.h>
-#include "bench_common.h"
+#include "bench_program.h"
 
 enum pattern {
     PINGPONG,
@@ -291,49 +288,16 @@ static void one_point(const struct transport *t, enum pattern pattern, size_t by
 /* --- the program around it */
 struct plan {
     enum pattern pattern;
-    char *sizes;
-    double seconds; /* per size */
-    int limit;      /* of the program, in seconds */
+    struct words words;
 };
 
-/* Never a hang: the program is killed after `seconds`, by a timer of its own that no library knows.
- */
-static void end_after(int seconds)
-{
-    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL};
-    const struct itimerspec when = {.it_value.tv_sec = seconds};
-    timer_t timer;
-    if (timer_create(CLOCK_MONOTONIC, &event, &timer) || timer_settime(timer, 0, &when, NULL))
-        perror("timer");
-}
-
-/* Takes --pattern, --sizes, --seconds, --limit, and passes others to `more`; false: not understood.
- */
 static bool parse_plan(struct plan *plan, int argc, char **argv,
                        bool (*more)(const char *name, const char *value))
 {
-    *plan = (struct plan){.pattern = PATTERNS, .seconds = 0.2, .limit = 600};
-    for (int i = 1; i < argc; i++) {
-        const char *const name = argv[i];
-        char *const value = i + 1 < argc ? argv[++i] : NULL;
-        if (!value)
-            return false;
-        if (strcmp(name, "--pattern") == 0) {
-            for (plan->pattern = 0;
-                 plan->pattern < PATTERNS && strcmp(value, pattern_names[plan->pattern]) != 0;
-                 plan->pattern++)
-                continue;
-        } else if (strcmp(name, "--sizes") == 0) {
-            plan->sizes = value;
-        } else if (strcmp(name, "--seconds") == 0) {
-            plan->seconds = atof(value);
-        } else if (strcmp(name, "--limit") == 0) {
-            plan->limit = atoi(value);
-        } else if (!more || !more(name, value)) {
-            return false;
-        }
-    }
-    return plan->pattern < PATTERNS && plan->sizes && plan->seconds > 0.0 && plan->limit > 0;
+    const bool good = parse_words(&plan->words, argc, argv, more);
+    const int known = place_of(plan->words.pattern, pattern_names, PATTERNS);
+    plan->pattern = known < 0 ? PATTERNS : (enum pattern) known;
+    return good && known >= 0;
 }
 
 /* What keeps a plan from being run by so many ranks, or NULL. */
@@ -352,7 +316,7 @@ static const char *obstacle(const struct transport *t, const struct plan *plan)
 static bool run_plan(const struct transport *t, struct plan *plan)
 {
     bool first = true;
-    for (char *size = strtok(plan->sizes, ","); size; size = strtok(NULL, ",")) {
+    for (char *size = strtok(plan->words.sizes, ","); size; size = strtok(NULL, ",")) {
         const size_t bytes = parse_size(size);
         if (bytes < 1 || (plan->pattern == HALO && bytes % sizeof(double) != 0)) {
             fprintf(stderr, "no size for this pattern: %s\n", size);
@@ -360,9 +324,9 @@ static bool run_plan(const struct transport *t, struct plan *plan)
         }
         /* the first size of all also pays for clocks and caches that have to warm up */
         if (first)
-            one_point(t, plan->pattern, bytes, 0.5 * plan->seconds, false);
+            one_point(t, plan->pattern, bytes, 0.5 * plan->words.seconds, false);
         first = false;
-        one_point(t, plan->pattern, bytes, plan->seconds, true);
+        one_point(t, plan->pattern, bytes, plan->words.seconds, true);
     }
     free(out_memory);
     free(in_memory);

@@ -1,8 +1,8 @@
 /* The patterns of bench_method.h under any MPI, from MPI 1.2 on. Run by scripts/compare; alone:
  * mpiexec -n 2 mpi_bench --pattern pingpong --sizes 8,64K. */
 #define _GNU_SOURCE
-#include <mpi.h>
 #include "bench_method.h"
+#include "bench_mpi.h"
 
 enum { TAG = 1 };
 static struct transport transport;
@@ -172,26 +172,9 @@ int main(int argc, char **argv)
         MPI_Finalize();
         return 2;
     }
-    end_after(plan.limit);
-    if (transport.rank == 0) {
-        printf("{\"library\":\"");
-#if defined(MPI_VERSION) && MPI_VERSION >= 3
-        char version[MPI_MAX_LIBRARY_VERSION_STRING];
-        int length;
-        MPI_Get_library_version(version, &length);
-        print_text(version);
-        /* MPICH's further line that says which it is */
-        const char *device = strstr(version, "MPICH Device:");
-        if (device) {
-            fputs(", ", stdout);
-            print_text(device + strlen("MPICH Device:") +
-                       strspn(device + strlen("MPICH Device:"), " \t"));
-        }
-#else
-        printf("MPI before version 3");
-#endif
-        printf("\"}\n");
-    }
+    end_after(plan.words.limit);
+    if (transport.rank == 0)
+        print_library();
     const bool ran = run_plan(&transport, &plan);
     MPI_Finalize();
     return ran ? 0 : 1;

@@ -325,7 +325,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "tcp_bench: %s\n", why);
         return 2;
     }
-    end_after(plan.limit);
+    end_after(plan.words.limit);
     connect_all();
     transport.send = send_to;
     transport.receive = receive_from;

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(TOP, "scripts"))
 # pylint: disable=wrong-import-position
 from chlite import builder    # noqa: E402
 from chlite.common import output_of    # noqa: E402
-from chlite.compare import netpipe, report, summary    # noqa: E402
+from chlite.compare import netpipe, patterns, report, summary    # noqa: E402
 from chlite.compare.runner import Runner    # noqa: E402
 from chlite.compare.variants import build, cutoffs_of, reason_not    # noqa: E402
 from chlite.installations import check_names, identify, parse_installation, settings_of    # noqa: E402
@@ -225,6 +225,20 @@ class Reckoning(unittest.TestCase):
                 self.assertEqual((point["best_peer"], point["speed_of_best_peer"]), ("peer", 2.0), point["pattern"])
             else:
                 self.assertIsNone(point["speed_of_best_peer"])
+
+    def test_calls_are_compared_by_their_times_and_groups_name_them(self):
+        options = types.SimpleNamespace(patterns="one_sided,allreduce4,collectives,pingpong", sizes="8,64K", quick=False)
+        names = patterns.patterns_of(options)
+        self.assertEqual(len(names), len(set(names)))
+        self.assertEqual(set(names), set(patterns.CALLS) | {"pingpong"})
+        self.assertEqual([patterns.sizes_of(options, name) for name in ("allreduce4", "barrier2", "swap_lock", "put_fence")], [[8, 65536], [8], [8], [8, 65536]])
+        self.assertFalse(set(patterns.CALLS) & set(patterns.DEFAULT_PATTERNS))
+        self.assertIn("collectives", refused(patterns.patterns_of, types.SimpleNamespace(patterns="broadcast")))
+        for pattern in ("allreduce4", "put_flush"):
+            lite = [point for point in summary.summarize(result_of([sample("lite", pattern, 8, 0, 2.0), sample("peer", pattern, 8, 0, 3.0)])) if point["name"] == "lite"][0]
+            self.assertEqual((lite["us"]["median"], lite["speed_of_best_peer"]), (2.0, 1.5))
+            self.assertEqual(reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern), "")
+            self.assertIn("MPI 3", reason_not({"name": "old", "kind": "mpi", "calls_program": None}, pattern))
 
     def test_a_missing_round_of_raw_tcp_costs_its_ratio_only(self):
         samples = [sample("tcp-spin", "pingpong", 8, 1, 10.0), sample("lite", "pingpong", 8, 0, 10.0), sample("lite", "pingpong", 8, 1, 20.0)]

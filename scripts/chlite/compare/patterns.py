@@ -20,25 +20,45 @@ PATTERNS = {
     "ring8": (8, "ring", "8", "8", "ring of eight ranks"),
     "netpipe": (2, None, "8M", "8M", "NetPIPE: the least of seven trials; tcp-spin by the same way of measuring"),
 }
+# What one call costs (test/bench/mpi_calls.c): collectives by 2 and 4 ranks, one-sided accesses with what completes them.
+COLLECTIVES = ("bcast", "reduce", "allreduce", "reduce_scatter", "scan", "gather", "gatherv", "scatter", "scatterv", "allgather", "allgatherv", "alltoall", "alltoallv")
+CALL_SIZES, QUICK_CALL_SIZES = "8,64,512,4K,16K,32K,64K,128K,256K,1M,4M", "64,4K,64K,1M"
+PAIR_SIZES = "8,64,512,4K,16K,64K,256K,1M"    # of a block for every rank
+GROUPS = {"collectives": [], "one_sided": []}
+for _ranks in (2, 4):
+    for _name in ("barrier",) + COLLECTIVES:
+        _sizes = ("8", "8") if _name == "barrier" else (PAIR_SIZES if _name[:3] == "all" and _name != "allreduce" else CALL_SIZES, QUICK_CALL_SIZES)
+        PATTERNS[f"{_name}{_ranks}"] = (_ranks, _name, *_sizes, f"MPI_{_name.capitalize()} of {_ranks} ranks: from a barrier until the slowest is back")
+        GROUPS["collectives"].append(f"{_name}{_ranks}")
+for _access in ("put", "get", "accumulate", "fetch_add", "swap"):
+    for _end in ("flush", "lock", "fence", "post"):
+        _sizes = ("8", "8") if _access in ("fetch_add", "swap") else (CALL_SIZES, QUICK_CALL_SIZES)
+        PATTERNS[f"{_access}_{_end}"] = (2, f"{_access}_{_end}", *_sizes, f"one-sided: {_access}, completed by {_end}")
+        GROUPS["one_sided"].append(f"{_access}_{_end}")
+CALLS = [name for group in GROUPS.values() for name in group]
+
 NETPIPE_SIZES = [1 << shift for shift in range(24)]    # of those that NetPIPE has, the ones that are drawn; the table has some of them
 NETPIPE_SHOWN = (1, 64, 1024, 4096, 16384, 65536, 131072, 262144, 524288, 1048576, 2097152, 4194304, 8388608)
-DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe"]
+DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS]
 
 
 def patterns_of(options):
-    names = options.patterns.split(",") if options.patterns else DEFAULT_PATTERNS
-    for name in names:
-        if name not in PATTERNS:
-            die(f"--patterns {name}: want of {','.join(PATTERNS)}")
+    names = []
+    for name in options.patterns.split(",") if options.patterns else DEFAULT_PATTERNS:
+        if name not in PATTERNS and name not in GROUPS:
+            die(f"--patterns {name}: want of {','.join([*GROUPS, *PATTERNS])}")
+        names += GROUPS.get(name, [name])
     return [name for name in PATTERNS if name in names]
 
 
 def sizes_of(options, pattern):
     _, _, sizes, quick_sizes, _ = PATTERNS[pattern]
-    if options.sizes and pattern in ("pingpong", "stream", "bidirectional", "overlap", "late"):
+    if options.sizes and (pattern in ("pingpong", "stream", "bidirectional", "overlap", "late") or (pattern in CALLS and sizes != "8")):
         return [size_of(text) for text in options.sizes.split(",")]
     return [size_of(text) for text in (quick_sizes if options.quick else sizes).split(",")]
 
 
 def main_metric(pattern):
+    if pattern in CALLS:
+        return "us"
     return {"overlap": "availability", "halo": "us", "late": "us", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")
