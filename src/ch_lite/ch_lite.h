@@ -382,12 +382,11 @@ static inline int lite_may_skip(void) {
 
 /* What the host does above the device (schedules of nonblocking collectives, handlers of active
  * messages) must not run in a signal handler, but a thread of ours can run it, so that it moves
- * while the application computes. The host must bear calls from that thread beside the
- * application's (MPI_THREAD_MULTIPLE inside). */
+ * while the application computes. Either the host bears calls from that thread beside the
+ * application's (MPI_THREAD_MULTIPLE inside), or `progress` does nothing while there is one. */
 enum {
   LITE_HOST_WORK_NEVER,     /* sync, or sigio with LITE_HOST_THREAD=off */
-  LITE_HOST_WORK_ON_DEMAND, /* sigio: a thread that is not there before lite_set_host_work; with
-                               that call the host needs its locks, and not before */
+  LITE_HOST_WORK_ON_DEMAND, /* sigio: a thread that is not there before lite_set_host_work */
   LITE_HOST_WORK_ALWAYS     /* thread: the helper thread */
 };
 int lite_host_work_kind(void);
@@ -398,6 +397,8 @@ int lite_host_work_kind(void);
 int lite_set_host_work(void (*progress)(void), int (*pending)(void));
 /* sigio: `pending` is asked at every departure from now on, until it says no. */
 void lite_host_has_work(void);
+/* `progress` could do nothing, as the application was in a call, and now could. */
+void lite_host_may_go_on(void);
 /* Active messages may come at any time, as from a window: +1, and -1 when that is over. They count
  * as something outstanding. */
 void lite_am_expect(int change);

@@ -93,6 +93,10 @@ void lite_host_has_work(void) {
   if (g_boot != nullptr) g_boot->controller.host_has_work();
 }
 
+void lite_host_may_go_on(void) {
+  if (g_boot != nullptr) g_boot->controller.host_may_go_on();
+}
+
 void lite_am_expect(int change) {
   if (g_boot == nullptr || g_boot->device == nullptr) return;
   Hold hold(g_boot->engine->gate());

@@ -3,8 +3,8 @@
  * that computes. Each rank looks at the last element of its result just before MPI_Wait. Prints:
  * event_driven operation=… rank=… complete_before_wait=yes|no; and for the accesses at their
  * origin: … served_in_ms=… target_computes_ms=… All of it is done twice, and a user's reduction
- * runs, so that a helper thread's MPI calls meet the application's; how many of its calls came in
- * another thread than main's: event_driven rank=… foreign_calls=… */
+ * and callbacks run, which call MPI; how many of them came in another thread than main's:
+ * event_driven rank=… foreign_calls=… */
 #include <pthread.h>
 
 #include "mpi_test.h"
@@ -133,6 +133,83 @@ static void one_sided(enum access access, double seconds)
     MPI_Win_free(&win);
 }
 
+/* What MPI calls of the program's: in its own thread, and with MPI calls of theirs. */
+static void note_caller(void)
+{
+    int rank = -1;
+    if (!pthread_equal(pthread_self(), main_thread))
+        foreign_calls++;
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    CHECK(rank == my_rank, "rank %d in a callback", rank);
+}
+static int called;
+static int on_delete(MPI_Comm comm, int keyval, void *value, void *state)
+{
+    (void) comm, (void) keyval, (void) value, (void) state;
+    note_caller();
+    called++;
+    return MPI_SUCCESS;
+}
+static void on_error(MPI_Comm *comm, int *code, ...)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length, error_class;
+    (void) comm;
+    MPI_Error_class(*code, &error_class);
+    MPI_Error_string(*code, text, &length);
+    CHECK(error_class == MPI_ERR_COUNT, "%s", text);
+    note_caller();
+    called++;
+}
+static int on_query(void *state, MPI_Status *status)
+{
+    (void) state;
+    MPI_Status_set_elements(status, MPI_BYTE, 0);
+    MPI_Status_set_cancelled(status, 0);
+    note_caller();
+    return MPI_SUCCESS;
+}
+static int on_free(void *state)
+{
+    (void) state;
+    note_caller();
+    called++;
+    return MPI_SUCCESS;
+}
+static int on_cancel(void *state, int complete)
+{
+    (void) state, (void) complete;
+    return MPI_SUCCESS;
+}
+
+/* While a schedule is under way that holds the last reference to a communicator with an attribute.
+ */
+static void callbacks(int *out, int *in, int count, double seconds)
+{
+    MPI_Request request, general;
+    MPI_Errhandler handler;
+    MPI_Comm comm;
+    int keyval;
+    called = 0;
+    MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_delete, &keyval, NULL);
+    MPI_Comm_create_errhandler(on_error, &handler);
+    MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_attr(comm, keyval, &called);
+    MPI_Comm_set_errhandler(comm, handler);
+    MPI_Iallreduce(out, in, count, MPI_INT, MPI_SUM, comm, &request);
+    MPI_Send(out, -1, MPI_INT, 0, 1, comm);
+    CHECK(called == 1, "the error handler was called %d times", called);
+    MPI_Comm_free(&comm);
+    CHECK(compute(seconds) > 0.0, "no work was done");
+    MPI_Grequest_start(on_query, on_free, on_cancel, NULL, &general);
+    MPI_Grequest_complete(general);
+    MPI_Wait(&general, MPI_STATUS_IGNORE);
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+    CHECK(called == 3, "%d callbacks", called);
+    MPI_Errhandler_free(&handler);
+    MPI_Comm_free_keyval(&keyval);
+}
+
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
@@ -150,6 +227,7 @@ int main(int argc, char **argv)
             overlap((enum operation) operation, out, in, count, seconds, user);
         for (int access = ACCUMULATE; access < ACCESSES; access++)
             one_sided((enum access) access, seconds);
+        callbacks(out, in, count, seconds);
     }
     printf("event_driven rank=%d foreign_calls=%d\n", my_rank, foreign_calls);
     MPI_Op_free(&user);

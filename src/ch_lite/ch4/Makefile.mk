@@ -12,6 +12,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
                       src/mpid/ch4/netmod/lite/lite_barrier.c \
+                      src/mpid/ch4/netmod/lite/lite_call_lock.c \
                       src/mpid/ch4/netmod/lite/lite_calls.c \
                       src/mpid/ch4/netmod/lite/lite_error.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \

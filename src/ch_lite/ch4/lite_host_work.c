@@ -2,14 +2,15 @@
  * and active messages (accumulates, locks of windows) move while the application computes. With
  * LITE_CONTROLLER=thread that is the helper thread, from the start. With sigio and
  * LITE_HOST_THREAD=on it is a thread that the handler wakes when something of that kind has come,
- * and that is not there, nor are the host's locks in force, before the first window or nonblocking
- * collective. There the application has not asked for MPI_THREAD_MULTIPLE, so its operations are
- * not called in the thread: a schedule that uses one (MPI_Op_create) moves in its calls only. */
+ * and that is not there before the first window or nonblocking collective.
+ *
+ * An application with MPI_THREAD_MULTIPLE has the host's locks in force, and the thread is one more
+ * thread in MPI. Any other one shares the lock of its calls (lite_call_lock.c), and none of its
+ * functions is called in the thread: while a schedule may call one, it moves in the application's
+ * calls only. */
 #include "lite_impl.h"
 /* behind the host's headers, which choose what libc declares */
 #include <pthread.h>
-
-#if defined(MPICH_IS_THREADED) && MPICH_THREAD_LEVEL == MPI_THREAD_MULTIPLE
 
 /* The second one is declared in a header of src/mpi/coll that the device does not see. */
 int MPII_TSP_scheds_are_pending(void);
@@ -18,21 +19,13 @@ static int schedules_pending(void)
     return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
 }
 
-/* With a lock for all of MPI that one is taken, as by the host's own progress thread
- * (init_async.c); with a lock per VCI this macro is empty, and the progress takes its locks itself.
- * An error is kept by the request or comes again in the application's own call. */
-static void progress(void)
-{
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    MPID_Progress_test(NULL);
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-}
+static bool may_begin; /* the same from start to end */
+static bool multiple;  /* MPI_THREAD_MULTIPLE */
+static bool guarded;   /* the application's functions are not for the thread */
+static bool begun;     /* the device has our functions */
+static bool refused;   /* it has no thread for them */
 
-/* ---- sigio: from the first use on ---- */
-
-static bool may_begin; /* on demand; the same from start to end, as it pairs locks */
-static bool on_demand; /* the device's thread is there */
-static bool refused;   /* it cannot be had */
+/* ---- the application's functions ---- */
 
 /* Operations of the application's. A schedule that uses one holds a reference to it. */
 typedef struct user_op {
@@ -42,77 +35,8 @@ typedef struct user_op {
 static user_op *user_ops;
 static pthread_mutex_t user_ops_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t references_before;
-static bool uses_user_op; /* a schedule that is under way does, or may */
-
-/* Between a pass of the thread and calls that may start such a schedule. With a lock for all of MPI
- * that lock does it. */
-#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
-static pthread_mutex_t pass_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-#define LOCK_PASS() pthread_mutex_lock(&pass_mutex)
-#define UNLOCK_PASS() pthread_mutex_unlock(&pass_mutex)
-#else
-#define LOCK_PASS() \
-    do {            \
-    } while (0)
-#define UNLOCK_PASS() \
-    do {              \
-    } while (0)
-#endif
-
-static void progress_of_device(void)
-{
-    MPIDI_LITE_LOCK();
-    MPIDI_LITE_PROGRESS_OF_DEVICE();
-    MPIDI_LITE_UNLOCK();
-}
-
-static void progress_on_demand(void)
-{
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    LOCK_PASS();
-    if (uses_user_op)
-        progress_of_device();
-    else
-        MPID_Progress_test(NULL);
-    UNLOCK_PASS();
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-}
-
-static int pending_on_demand(void)
-{
-    return !uses_user_op && schedules_pending();
-}
-
-/* In the middle of a call, in which the host has no lock in force so far, as it knows of one thread
- * only. With a lock for all of MPI the call's way out opens that. */
-static void put_locks_into_force(void)
-{
-    MPIR_ThreadInfo.isThreaded = 1;
-    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-}
-
-static void take_locks_out_of_force(void)
-{
-    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
-    MPIR_ThreadInfo.isThreaded = 0;
-}
-
-void MPIDI_LITE_want_host_thread(void)
-{
-    if (!may_begin || on_demand || refused)
-        return;
-    LOCK_PASS();
-    if (!on_demand && !refused) {
-        const bool alone = !MPIR_ThreadInfo.isThreaded;
-        if (alone)
-            put_locks_into_force();
-        on_demand = lite_set_host_work(progress_on_demand, pending_on_demand) == LITE_OK;
-        refused = !on_demand;
-        if (alone && refused)
-            take_locks_out_of_force();
-    }
-    UNLOCK_PASS();
-}
+static bool calls_application; /* a schedule that is under way does, or may */
+static bool polls_application; /* the host's progress itself does */
 
 int MPIDI_LITE_op_commit_hook(MPIR_Op *op)
 {
@@ -156,95 +80,185 @@ static int64_t references(void)
     return sum;
 }
 
+/* ---- the thread ---- */
+
+/* With MPI_THREAD_MULTIPLE between a pass of the thread and calls that may start a schedule with an
+ * operation of the application's. With a lock for all of MPI that lock does it. */
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+static pthread_mutex_t pass_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+#define LOCK_PASS() pthread_mutex_lock(&pass_mutex)
+#define UNLOCK_PASS() pthread_mutex_unlock(&pass_mutex)
+#else
+#define LOCK_PASS() \
+    do {            \
+    } while (0)
+#define UNLOCK_PASS() \
+    do {              \
+    } while (0)
+#endif
+
+static int kept_error;
+
+int MPIDI_LITE_take_kept_error(void)
+{
+    return __atomic_load_n(&kept_error, __ATOMIC_RELAXED) == MPI_SUCCESS
+               ? MPI_SUCCESS
+               : __atomic_exchange_n(&kept_error, MPI_SUCCESS, __ATOMIC_RELAXED);
+}
+
+/* An error that no request has is the next poll's of the application. */
+static void pass(void)
+{
+    int mpi_errno;
+
+    if (calls_application || polls_application) {
+        MPIDI_LITE_LOCK();
+        mpi_errno = MPIDI_LITE_PROGRESS_OF_DEVICE();
+        MPIDI_LITE_UNLOCK();
+    } else {
+        mpi_errno = MPID_Progress_test(NULL);
+    }
+    if (mpi_errno != MPI_SUCCESS)
+        __atomic_store_n(&kept_error, mpi_errno, __ATOMIC_RELAXED);
+}
+
+/* With a lock for all of MPI that one is taken, as by the host's own progress thread
+ * (init_async.c); with a lock per VCI this macro is empty, and the progress takes its locks itself.
+ */
+static void pass_beside_calls(void)
+{
+    MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    LOCK_PASS();
+    pass();
+    UNLOCK_PASS();
+    MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+}
+
+static void pass_between_calls(void)
+{
+    if (!MPIDI_LITE_try_turn())
+        return;
+    pass();
+    MPIDI_LITE_end_turn();
+}
+
+static int pending(void)
+{
+    return !calls_application && !polls_application && schedules_pending();
+}
+
+static pthread_mutex_t begin_mutex = PTHREAD_MUTEX_INITIALIZER;
+
+void MPIDI_LITE_want_host_thread(void)
+{
+    if (!may_begin || begun || refused)
+        return;
+    pthread_mutex_lock(&begin_mutex);
+    if (!begun && !refused) {
+        if (!multiple)
+            MPIDI_LITE_share_calls();
+        begun = lite_set_host_work(multiple ? pass_beside_calls : pass_between_calls, pending) ==
+                LITE_OK;
+        refused = !begun;
+    }
+    pthread_mutex_unlock(&begin_mutex);
+}
+
+/* ---- what calls start and end ---- */
+
 /* A persistent collective has had its reference since it was made. Most of what is started is point
- * to point, and must not pay for this. */
+ * to point, and must not pay for this. Several threads may be here: then any operation counts. */
 void MPIDI_LITE_schedule_begins(int persistent)
 {
-    if (!may_begin || (persistent && user_ops == NULL))
+    if (!guarded || (persistent && user_ops == NULL))
         return;
-    LOCK_PASS();
-    if (uses_user_op && !schedules_pending())
-        uses_user_op = false;
-    if (persistent) {
-        uses_user_op = true;
-        UNLOCK_PASS();
-    } else {
-        references_before = references();
+    if (multiple) {
+        const bool uses = user_ops != NULL || (calls_application && schedules_pending());
+        const bool begins = uses && !calls_application;
+        calls_application = uses;
+        if (begins) { /* not in a pass that is under way, either */
+            LOCK_PASS();
+            UNLOCK_PASS();
+        }
+        return;
     }
+    if (calls_application && !schedules_pending())
+        calls_application = false;
+    if (persistent)
+        calls_application = true;
+    else
+        references_before = references();
 }
 
 void MPIDI_LITE_schedule_begun(int persistent)
 {
     if (!may_begin)
         return;
-    if (!persistent) {
-        if (references() > references_before)
-            uses_user_op = true;
-        UNLOCK_PASS();
-    }
+    if (guarded && !multiple && !persistent && references() > references_before)
+        calls_application = true;
     if (!schedules_pending())
         return;
     MPIDI_LITE_want_host_thread();
-    if (on_demand && !uses_user_op)
+    if (begun && !calls_application)
         lite_host_has_work();
 }
 
-/* ---- thread: from the start ---- */
-
-/* A second thread in MPI, whatever the application asked for, so the host's locks must be in force.
- * Same as with MPIR_CVAR_ASYNC_PROGRESS: the application is told that it has MPI_THREAD_MULTIPLE.
- * Where a session came before the world communicator, the host has decided on its locks already,
- * and the helper thread keeps to the device. */
-void MPIDI_LITE_start_host_work(void)
+/* A schedule may hold the last reference to what has been freed, whose attributes are deleted then:
+ * by functions of the application's. */
+void MPIDI_LITE_object_freed(void)
 {
-    const bool decided =
-        MPL_atomic_load_int(&MPIR_Process.mpich_state) == MPICH_MPI_STATE__INITIALIZED;
-
-    may_begin = lite_host_work_kind() == LITE_HOST_WORK_ON_DEMAND;
-    on_demand = refused = uses_user_op = false;
-    if (lite_host_work_kind() != LITE_HOST_WORK_ALWAYS ||
-        (decided && MPIR_ThreadInfo.thread_provided != MPI_THREAD_MULTIPLE))
-        return;
-    MPIR_ThreadInfo.thread_provided = MPI_THREAD_MULTIPLE;
-    lite_set_host_work(progress, schedules_pending);
+    if (guarded && MPIR_Process.attr_free != NULL && schedules_pending())
+        calls_application = true;
 }
 
-void MPIDI_LITE_forget_ops(void)
+/* From now on every progress of the host's calls a function of the application's. */
+void MPIDI_LITE_application_polled(void)
 {
+    polls_application = guarded;
+}
+
+/* ---- start and end ---- */
+
+/* In a call that makes the world communicator. */
+void MPIDI_LITE_start_host_work(void)
+{
+    const int kind = lite_host_work_kind();
+
+    multiple = MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE;
+    may_begin = kind != LITE_HOST_WORK_NEVER;
+    guarded = may_begin && !(multiple && kind == LITE_HOST_WORK_ALWAYS);
+    begun = refused = calls_application = polls_application = false;
+    kept_error = MPI_SUCCESS;
+    if (may_begin && !multiple)
+        MPIDI_LITE_count_calls();
+    if (kind == LITE_HOST_WORK_ALWAYS)
+        MPIDI_LITE_want_host_thread();
+}
+
+void MPIDI_LITE_end_host_work(void)
+{
+    lite_host_ending();
+    if (may_begin && !multiple)
+        MPIDI_LITE_end_shared_calls();
+}
+
+/* It was a session that ended, and others are left. */
+void MPIDI_LITE_resume_host_work(void)
+{
+    if (!may_begin)
+        return;
+    if (!multiple)
+        MPIDI_LITE_count_calls();
+    if (begun) {
+        if (!multiple)
+            MPIDI_LITE_share_calls();
+        lite_host_resumes();
+    }
+}
+
+void MPIDI_LITE_forget_host_work(void)
+{
+    may_begin = guarded = begun = false;
     while (user_ops != NULL)
         MPIDI_LITE_op_free_hook(user_ops->op);
 }
-
-#else
-
-void MPIDI_LITE_start_host_work(void)
-{
-}
-
-void MPIDI_LITE_want_host_thread(void)
-{
-}
-
-void MPIDI_LITE_schedule_begins(int persistent)
-{
-}
-
-void MPIDI_LITE_schedule_begun(int persistent)
-{
-}
-
-int MPIDI_LITE_op_commit_hook(MPIR_Op *op)
-{
-    return MPI_SUCCESS;
-}
-
-int MPIDI_LITE_op_free_hook(MPIR_Op *op)
-{
-    return MPI_SUCCESS;
-}
-
-void MPIDI_LITE_forget_ops(void)
-{
-}
-
-#endif

@@ -224,15 +224,30 @@ void MPIDI_LITE_part_from_strangers(void);
 /* A communicator begins: its processes of other jobs are in one. */
 void MPIDI_LITE_meet_members(MPIR_Comm *comm);
 
-/* ---- the host's work in a thread of the device's (lite_host_work.c) ---- */
+/* ---- the host's work in a thread of the device's (lite_host_work.c) ----
+ * What lite_pre.h tells of is declared there. */
 
 /* In post_init: with LITE_CONTROLLER=thread it begins here. */
 void MPIDI_LITE_start_host_work(void);
 /* In a call that makes a window or has started a schedule: with sigio it begins with the first one.
  * Such a call holds the host's lock for all of MPI, if there is one, and no other. */
 void MPIDI_LITE_want_host_thread(void);
+/* What a pass of the thread has failed with, once; MPI_SUCCESS. Any thread. */
+int MPIDI_LITE_take_kept_error(void);
 /* At the end: operations that the application has never freed. */
-void MPIDI_LITE_forget_ops(void);
+void MPIDI_LITE_forget_host_work(void);
+
+/* ---- whose turn it is in MPI (lite_call_lock.c) ---- */
+
+/* In a call: from now on this one and its successors are counted; share: and hold the lock. */
+void MPIDI_LITE_count_calls(void);
+void MPIDI_LITE_share_calls(void);
+/* In a call, which counts no more. */
+void MPIDI_LITE_end_shared_calls(void);
+/* The thread of the device's: false while the application is in MPI; it is told when it is not any
+ * more (lite_host_may_go_on). */
+bool MPIDI_LITE_try_turn(void);
+void MPIDI_LITE_end_turn(void);
 
 /* ---- the end (lite_barrier.c) ---- */
 

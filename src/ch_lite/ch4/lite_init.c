@@ -387,7 +387,7 @@ fn_exit:
         lite_finalize_close();
         MPIDI_LITE_forget_first_words();
         MPIDI_LITE_forget_comms();
-        MPIDI_LITE_forget_ops();
+        MPIDI_LITE_forget_host_work();
         started = STARTED_NOTHING;
     }
     MPIR_FUNC_EXIT;

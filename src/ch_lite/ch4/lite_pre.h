@@ -37,21 +37,24 @@
     (lite_is(function, "Wtime") || lite_is(function, "Wtick") ||           \
      lite_is(function, "Initialized") || lite_is(function, "Finalized") || \
      __builtin_strcmp(function, "MPIDI_Comm_create_multi_leaders") == 0)
-#define lite_host_leaves(function)                                        \
-    do {                                                                  \
-        if (lite_is_innocent(function))                                   \
-            break;                                                        \
-        if (lite_may_schedule(function))                                  \
-            MPIDI_LITE_schedule_begun(lite_starts(function));             \
-        if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
-            lite_host_call_ends();                                        \
-        if (__builtin_strcmp(function, "internal_Session_finalize") == 0) \
-            lite_host_resumes();                                          \
-        if (__builtin_strcmp(function, "internal_Send") == 0 ||           \
-            __builtin_strcmp(function, "internal_Isend") == 0)            \
-            lite_host_exit_sending();                                     \
-        else                                                              \
-            lite_host_exit();                                             \
+#define lite_host_leaves(function)                                             \
+    do {                                                                       \
+        if (lite_is_innocent(function))                                        \
+            break;                                                             \
+        if (lite_may_schedule(function))                                       \
+            MPIDI_LITE_schedule_begun(lite_starts(function));                  \
+        if (lite_frees(function))                                              \
+            MPIDI_LITE_object_freed();                                         \
+        if (lite_kind_of(function) != LITE_MAY_BLOCK)                          \
+            lite_host_call_ends();                                             \
+        if (lite_is(function, "Session_finalize"))                             \
+            MPIDI_LITE_resume_host_work();                                     \
+        if (lite_is(function, "Send") || lite_is(function, "Isend"))           \
+            lite_host_exit_sending();                                          \
+        else                                                                   \
+            lite_host_exit();                                                  \
+        if (lite_takes_a_turn(function) && unlikely(MPIDI_LITE_calls_counted)) \
+            MPIDI_LITE_call_ends();                                            \
     } while (0)
 
 /* The helper thread may be in the host's progress when the host ends, which takes its locks out of
@@ -67,16 +70,35 @@
 #else
 #define MPIR_FUNC_TERSE_ENTER lite_host_enters(__func__)
 #endif
-#define lite_host_enters(function)                                        \
-    do {                                                                  \
-        if (lite_may_schedule(function))                                  \
-            MPIDI_LITE_schedule_begins(lite_starts(function));            \
-        if (lite_kind_of(function) != LITE_MAY_BLOCK)                     \
-            lite_host_call_begins(lite_kind_of(function));                \
-        if (__builtin_strcmp(function, "internal_Finalize") == 0 ||       \
-            __builtin_strcmp(function, "internal_Session_finalize") == 0) \
-            lite_host_ending();                                           \
+#define lite_host_enters(function)                                                  \
+    do {                                                                            \
+        if (lite_takes_a_turn(function) && unlikely(MPIDI_LITE_calls_counted))      \
+            MPIDI_LITE_call_begins();                                               \
+        if (lite_may_schedule(function))                                            \
+            MPIDI_LITE_schedule_begins(lite_starts(function));                      \
+        if (__builtin_strcmp(function, "internalX_Async_start") == 0)               \
+            MPIDI_LITE_application_polled();                                        \
+        if (lite_kind_of(function) != LITE_MAY_BLOCK)                               \
+            lite_host_call_begins(lite_kind_of(function));                          \
+        if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
+            MPIDI_LITE_end_host_work();                                             \
     } while (0)
+
+/* ---- whose turn it is in MPI (lite_call_lock.c) ----
+ * Not of functions that any thread may call at any time, whatever MPI_Init_thread has said
+ * (MPI 4.1, 11.6.1): another one may be in a call that waits for minutes. */
+extern int MPIDI_LITE_calls_counted;
+void MPIDI_LITE_call_begins(void);
+void MPIDI_LITE_call_ends(void);
+#define lite_begins(function, with) (__builtin_strncmp(function, with, sizeof(with) - 1) == 0)
+#define lite_is_for_any_thread(function)                                                          \
+    (lite_begins(function, "internal_T_") || lite_begins(function, "internal_Info_") ||           \
+     lite_begins(function, "internal_Errhandler_") || lite_begins(function, "internal_Error_") || \
+     lite_begins(function, "internal_Add_error_") || lite_begins(function, "internal_Get_") ||    \
+     (lite_begins(function, "internal_Session_") && !lite_is(function, "Session_finalize")) ||    \
+     lite_is(function, "Query_thread") || lite_is(function, "Is_thread_main"))
+#define lite_takes_a_turn(function) \
+    (!lite_is_innocent(function) && !lite_is_for_any_thread(function))
 
 /* ---- which calls may block ----
  * The host calls the module's progress in the same way from all of them. These are the bindings
@@ -104,6 +126,13 @@
  * start of persistent ones. See lite_host_work.c. */
 void MPIDI_LITE_schedule_begins(int persistent);
 void MPIDI_LITE_schedule_begun(int persistent);
+void MPIDI_LITE_object_freed(void);
+void MPIDI_LITE_application_polled(void);
+void MPIDI_LITE_end_host_work(void);
+void MPIDI_LITE_resume_host_work(void);
+#define lite_frees(function)                                             \
+    (lite_is(function, "Comm_free") || lite_is(function, "Type_free") || \
+     lite_is(function, "Comm_disconnect"))
 #define lite_starts(function) (lite_is(function, "Start") || lite_is(function, "Startall"))
 #define lite_is_or_c(function, name) (lite_is(function, name) || lite_is(function, name "_c"))
 #define lite_may_schedule(function)                                                                \

@@ -109,6 +109,8 @@ int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS)
     const bool asks = (lite_call.kinds & 3) == LITE_MAY_NOT_BLOCK && lite_call.idle_polls == 0;
     if (vci == MPIDI_LITE_VCI && (asks || !lite_may_skip()) && !MPIDI_LITE_complete_now()) {
         note_shared_memory();
+        mpi_errno = MPIDI_LITE_take_kept_error();
+        MPIR_ERR_CHECK(mpi_errno);
         const int waiting = lite_progress();
         if (waiting != 0) {
             MPIDI_LITE_CHECK(waiting, -1);

@@ -96,6 +96,13 @@ void Controller::host_has_work() {
   state_.publish();
 }
 
+void Controller::host_may_go_on() {
+  if (!state_.host.on() || !armed() || in_own_thread()) return;
+  if (kind() == ControllerKind::kThread) return helper_.wake();
+  state_.host_fresh = true;
+  host_thread_.wake_if_due();
+}
+
 // ---- on the way out ----
 
 void Controller::leave_library(int call) {

@@ -75,6 +75,8 @@ class Controller {
   void end_host_work();
   // Ordinary context, gate free: there may be some from now on. With thread it is always asked for.
   void host_has_work();
+  // Ordinary context: a pass could do nothing so far, as the application was in a call.
+  void host_may_go_on();
   // Whether the caller is a thread of ours: it has no application to wait for.
   bool in_helper() const { return in_own_thread(); }
   // Whether the thread that is in the host's progress is to go on.

@@ -22,6 +22,8 @@ class HelperThread {
 
   // Owning thread, gate free, on the way out of the library: arms, or has the departure watched.
   void leave_library(int call);
+  // Has it look at the host's work, if it watches the sockets.
+  void wake();
 
  private:
   static void* thread_main(void* self);
@@ -31,7 +33,6 @@ class HelperThread {
   void rest_is_over();
   void sleep_until_called(int seen);
   bool give_order();
-  void wake();
 
   ProgressState& state_;
   pthread_t thread_ = {};

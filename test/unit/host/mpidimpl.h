@@ -68,7 +68,9 @@ typedef int MPIR_Errflag_t;
 typedef int MPIDI_winattr_t;
 typedef struct MPIR_Info MPIR_Info;
 typedef struct MPIR_Datatype MPIR_Datatype;
-typedef struct MPIR_Op MPIR_Op;
+typedef struct MPIR_Op {
+  int ref_count;
+} MPIR_Op;
 
 typedef struct {
   struct {
@@ -295,6 +297,7 @@ extern MPIDI_CH4_Global_t MPIDI_global;
 typedef struct {
   int rank, size, local_size, has_parent;
   int* node_map;
+  int (*attr_free)(int handle, void* attributes);
 } MPIR_Process_t;
 extern MPIR_Process_t MPIR_Process;
 typedef struct {
@@ -424,6 +427,7 @@ int MPIR_Typerep_iov_len(MPI_Aint count, MPI_Datatype type, MPI_Aint bytes, MPI_
 #endif
 
 int MPID_Progress_test(void* state);
+int MPIDU_Sched_are_pending(void);
 int MPIR_pmi_abort(int code, const char* text);
 int MPIR_pmi_barrier(void);
 #define MPL_exit exit

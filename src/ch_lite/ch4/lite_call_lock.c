@@ -1,0 +1,92 @@
+/* One thread in MPI at a time, where the application has not asked for MPI_THREAD_MULTIPLE: each of
+ * its calls holds a lock from its entry to its exit, and a thread of the device's holds it while it
+ * runs the host's progress. The host's own locks are not in force then, and what it calls of the
+ * application's (error handlers, callbacks) may call MPI, as with one thread. */
+#include "lite_impl.h"
+/* behind the host's headers, which choose what libc declares */
+#include <pthread.h>
+
+int MPIDI_LITE_calls_counted;
+
+/* Calls that this thread is in: an error handler's are in another. */
+static __thread int depth;
+static bool shared; /* the lock is in use */
+static pthread_mutex_t call_lock = PTHREAD_MUTEX_INITIALIZER;
+static int waiting;     /* threads of the application's, for a turn of ours to end */
+static int turned_away; /* ours, since it last had a turn */
+
+static void lock(void)
+{
+    if (pthread_mutex_trylock(&call_lock) == 0)
+        return;
+    __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_lock(&call_lock);
+    __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
+}
+
+void MPIDI_LITE_call_begins(void)
+{
+    if (depth++ == 0 && shared)
+        lock();
+}
+
+/* Sequentially consistent with try_turn(): either that finds the lock open, or it is seen to have
+ * been turned away here. */
+void MPIDI_LITE_call_ends(void)
+{
+    if (depth == 0 || --depth > 0 || !shared)
+        return;
+    pthread_mutex_unlock(&call_lock);
+    if (__atomic_load_n(&turned_away, __ATOMIC_SEQ_CST))
+        lite_host_may_go_on();
+}
+
+void MPIDI_LITE_count_calls(void)
+{
+    depth = 1;
+    MPIDI_LITE_calls_counted = 1;
+}
+
+/* The thread that may hold the lock is not in the child of a fork. */
+static void in_child(void)
+{
+    MPIDI_LITE_calls_counted = 0;
+    shared = false;
+}
+
+void MPIDI_LITE_share_calls(void)
+{
+    static bool prepared;
+
+    if (!prepared)
+        prepared = pthread_atfork(NULL, NULL, in_child) == 0;
+    if (!shared)
+        lock();
+    shared = true;
+}
+
+void MPIDI_LITE_end_shared_calls(void)
+{
+    MPIDI_LITE_calls_counted = 0;
+    depth = 0;
+    if (shared)
+        pthread_mutex_unlock(&call_lock);
+    shared = false;
+}
+
+/* Its calls of MPI, by a callback, are in the turn. */
+bool MPIDI_LITE_try_turn(void)
+{
+    __atomic_store_n(&turned_away, 1, __ATOMIC_SEQ_CST);
+    if (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) != 0 || pthread_mutex_trylock(&call_lock) != 0)
+        return false;
+    __atomic_store_n(&turned_away, 0, __ATOMIC_SEQ_CST);
+    depth = 1;
+    return true;
+}
+
+void MPIDI_LITE_end_turn(void)
+{
+    depth = 0;
+    pthread_mutex_unlock(&call_lock);
+}

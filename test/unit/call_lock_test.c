@@ -1,0 +1,200 @@
+/* Whose turn it is in MPI (lite_call_lock.c), with threads of the test's in place of the
+ * application's and the device's. */
+#include <check.h>
+#include <pthread.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ch_lite/ch4/lite_impl.h"
+
+static int told;
+void lite_host_may_go_on(void) { __atomic_fetch_add(&told, 1, __ATOMIC_SEQ_CST); }
+
+static void short_time(void) {
+  const struct timespec moment = {0, 20 * 1000 * 1000};
+  nanosleep(&moment, NULL);
+}
+
+/* In a thread, as the device does it: whether it had its turn. */
+static void* one_turn(void* had) {
+  *(bool*)had = MPIDI_LITE_try_turn();
+  if (*(bool*)had) {
+    MPIDI_LITE_call_begins(); /* a callback that calls MPI */
+    MPIDI_LITE_call_ends();
+    MPIDI_LITE_end_turn();
+  }
+  return NULL;
+}
+static bool has_a_turn(void) {
+  pthread_t thread;
+  bool had = false;
+  pthread_create(&thread, NULL, one_turn, &had);
+  pthread_join(thread, NULL);
+  return had;
+}
+
+/* The call that makes the world communicator, and one that starts what the thread is for. */
+static void begin(void) {
+  told = 0;
+  MPIDI_LITE_count_calls();
+  MPIDI_LITE_call_ends();
+  ck_assert(MPIDI_LITE_calls_counted);
+  MPIDI_LITE_call_begins();
+  MPIDI_LITE_share_calls();
+  MPIDI_LITE_share_calls();
+}
+static void end(void) {
+  MPIDI_LITE_call_begins();
+  MPIDI_LITE_end_shared_calls();
+  ck_assert(!MPIDI_LITE_calls_counted);
+}
+
+START_TEST(the_thread_has_its_turn_between_calls) {
+  begin();
+  ck_assert(!has_a_turn()); /* still in the call that has begun it */
+  MPIDI_LITE_call_ends();
+  ck_assert_int_eq(told, 1);
+  ck_assert(has_a_turn());
+  for (int i = 0; i < 3; i++) {
+    MPIDI_LITE_call_begins();
+    MPIDI_LITE_call_ends();
+  }
+  ck_assert_int_eq(told, 1); /* it has not been turned away since */
+  end();
+}
+END_TEST
+
+START_TEST(a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one) {
+  begin();
+  MPIDI_LITE_call_begins(); /* an error handler's */
+  MPIDI_LITE_call_ends();
+  ck_assert(!has_a_turn());
+  ck_assert_int_eq(told, 0);
+  MPIDI_LITE_call_ends();
+  ck_assert(has_a_turn());
+  end();
+}
+END_TEST
+
+static int in_turn;
+static void* long_turn(void* arg) {
+  (void)arg;
+  if (MPIDI_LITE_try_turn()) {
+    __atomic_store_n(&in_turn, 1, __ATOMIC_SEQ_CST);
+    short_time();
+    __atomic_store_n(&in_turn, 0, __ATOMIC_SEQ_CST);
+    MPIDI_LITE_end_turn();
+  }
+  return NULL;
+}
+START_TEST(a_call_waits_for_the_end_of_a_turn) {
+  pthread_t thread;
+  begin();
+  MPIDI_LITE_call_ends();
+  pthread_create(&thread, NULL, long_turn, NULL);
+  while (__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST) == 0) sched_yield();
+  MPIDI_LITE_call_begins();
+  ck_assert_int_eq(__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST), 0);
+  MPIDI_LITE_call_ends();
+  pthread_join(thread, NULL);
+  end();
+}
+END_TEST
+
+/* A thread that takes one turn after the other does not keep the application out. */
+static int over;
+static void* greedy(void* arg) {
+  (void)arg;
+  while (__atomic_load_n(&over, __ATOMIC_SEQ_CST) == 0)
+    if (MPIDI_LITE_try_turn()) {
+      for (volatile int i = 0; i < 1000; i++) continue;
+      MPIDI_LITE_end_turn();
+    }
+  return NULL;
+}
+static int shared_count;
+START_TEST(calls_and_turns_exclude_each_other) {
+  pthread_t thread;
+  begin();
+  MPIDI_LITE_call_ends();
+  over = 0;
+  pthread_create(&thread, NULL, greedy, NULL);
+  for (int i = 0; i < 20000; i++) {
+    MPIDI_LITE_call_begins();
+    shared_count++;
+    MPIDI_LITE_call_ends();
+  }
+  __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+  end();
+}
+END_TEST
+
+START_TEST(nobody_is_counted_before_and_after) {
+  ck_assert(!MPIDI_LITE_calls_counted);
+  MPIDI_LITE_call_ends(); /* of MPI_Init, and of one that was begun before it */
+  begin();
+  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends();
+  ck_assert(has_a_turn());
+  end();
+  MPIDI_LITE_call_ends();
+  begin(); /* a session after the end */
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_call_ends();
+  ck_assert(has_a_turn());
+  end();
+}
+END_TEST
+
+static void* turn_for_long(void* arg) {
+  (void)arg;
+  if (MPIDI_LITE_try_turn()) {
+    __atomic_store_n(&in_turn, 1, __ATOMIC_SEQ_CST);
+    while (__atomic_load_n(&over, __ATOMIC_SEQ_CST) == 0) short_time();
+    MPIDI_LITE_end_turn();
+  }
+  return NULL;
+}
+START_TEST(the_child_of_a_fork_does_not_wait_for_a_thread_that_it_has_not) {
+  pthread_t thread;
+  int status = -1;
+  begin();
+  MPIDI_LITE_call_ends();
+  over = in_turn = 0;
+  pthread_create(&thread, NULL, turn_for_long, NULL);
+  while (__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST) == 0) sched_yield();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(10);
+    MPIDI_LITE_call_begins();
+    MPIDI_LITE_call_ends();
+    _exit(0);
+  }
+  ck_assert_int_eq(waitpid(child, &status, 0), child);
+  ck_assert_int_eq(status, 0);
+  __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
+  pthread_join(thread, NULL);
+  in_turn = 0;
+  end();
+}
+END_TEST
+
+int main(void) {
+  Suite* s = suite_create("call_lock");
+  TCase* tc = tcase_create("turns");
+  tcase_set_timeout(tc, 60);
+  tcase_add_test(tc, the_thread_has_its_turn_between_calls);
+  tcase_add_test(tc, a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one);
+  tcase_add_test(tc, a_call_waits_for_the_end_of_a_turn);
+  tcase_add_test(tc, calls_and_turns_exclude_each_other);
+  tcase_add_test(tc, nobody_is_counted_before_and_after);
+  tcase_add_test(tc, the_child_of_a_fork_does_not_wait_for_a_thread_that_it_has_not);
+  suite_add_tcase(s, tc);
+  SRunner* runner = srunner_create(s);
+  srunner_run_all(runner, CK_ENV);
+  const int failed = srunner_ntests_failed(runner);
+  srunner_free(runner);
+  return failed != 0;
+}
