@@ -203,7 +203,7 @@ const Row kTable[] = {
        return k.grace || std::strcmp(text, "off") == 0;
      },
      [](MPLITE_FORMAT) { copy_text(k.grace ? "auto" : "off", text, size); }},
-    {{"LITE_HOST_THREAD", "choice", "off", "on or off",
+    {{"LITE_HOST_THREAD", "choice", "on", "on or off",
       "With LITE_CONTROLLER=sigio: whether a thread runs what a signal handler must not "
       "(accumulates, locks of windows, nonblocking collectives) while the application computes. It "
       "starts with the first window or nonblocking collective: see Nonblocking collectives."},

@@ -37,7 +37,7 @@ struct Knobs {
   std::uint32_t frame_bytes = 0;
   std::uint32_t low_water_bytes = 0;  // 0: off
   bool grace = false;                 // learn when not to arm
-  bool host_thread = false;           // sigio: a thread for the host's work
+  bool host_thread = true;            // sigio: a thread for the host's work
   Tuning tuning = Tuning::none();     // the heuristics that act
   bool stats = false;
   bool trace = false;
