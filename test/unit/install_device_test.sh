@@ -124,24 +124,25 @@ full_tree4() { # VERSION
   whole_mpich_tree "$work/mpich" "$1"
 }
 ours_in() {
-  grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' -e 'REQ_NULL, 0 }' -e 'ENABLE_GPU &&' "$work/mpich/src/mpid/ch4/$1" || true
+  grep -c -e LITE_PRE_H_INCLUDED -e 'sendbuf == MPI_IN_PLACE' -e 'REQ_NULL, 0 }' -e 'ENABLE_GPU &&' -e lite_start "$work/mpich/src/mpid/ch4/$1" || true
 }
-edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT ERRORS LOCAL REDUCTIONS
+edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT ERRORS LOCAL END TYPES SEGMENT REDUCTIONS
   local file counts=()
   for file in src/ch4_spawn.c src/ch4_coll_impl.h shm/src/shm_progress.h shm/posix/posix_rma.h src/ch4_globals.c \
-    ../../mpi/errhan/errutil.c ../../mpi/coll/reduce_local/reduce_local.c; do
+    ../../mpi/errhan/errutil.c ../../mpi/coll/reduce_local/reduce_local.c \
+    ../../mpi/init/init_util.c ../../mpi/datatype/typeutil.c shm/posix/posix_init.c; do
     counts+=("$(ours_in "$file")")
   done
   counts+=("$(grep -r -A 3 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/coll/op" | grep -c 'void MPIR_' || true)")
   [ "${counts[*]}" = "$*" ]
 }
-for row in "4.0.3 2 2 0 0 0 1 1 10" "4.1.3 2 0 0 0 1 1 0 10" "4.2.0 2 0 2 2 1 1 0 10" "4.2.3 2 0 2 2 1 1 0 10" "4.3.2 2 0 2 0 1 1 0 10" \
-  "5.0.1 2 0 2 0 1 1 0 10" "5.0.2 2 0 2 0 1 1 0 10"; do
+for row in "4.0.3 2 2 0 0 0 1 1 1 1 0 10" "4.1.3 2 0 0 0 1 1 0 1 1 0 10" "4.2.0 2 0 2 2 1 1 0 1 1 0 10" \
+  "4.2.3 2 0 2 2 1 1 0 1 1 0 10" "4.3.2 2 0 2 0 1 1 0 1 1 0 10" "5.0.1 2 0 2 0 1 1 0 1 0 4 10" "5.0.2 2 0 2 0 1 1 0 1 0 4 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
   install --force "$work/mpich"
-  # shellcheck disable=SC2086  # eight words
+  # shellcheck disable=SC2086  # eleven words
   verdict "edits_the_host $version" edits_are $edits
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"

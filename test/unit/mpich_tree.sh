@@ -12,7 +12,7 @@ mpich_tree() { # DIRECTORY VERSION
 whole_mpich_tree() { # DIRECTORY VERSION
   local ch4=$1/src/mpid/ch4 op=$1/src/mpi/coll/op name file
   mpich_tree "$1" "$2"
-  mkdir -p "$ch4/src" "$ch4/shm/src" "$ch4/shm/posix" "$op" "$1/src/mpi/errhan" "$1/src/mpi/coll/reduce_local"
+  mkdir -p "$ch4/src" "$ch4/shm/src" "$ch4/shm/posix" "$op" "$1/src/mpi/errhan" "$1/src/mpi/init" "$1/src/mpi/datatype" "$1/src/mpi/coll/reduce_local"
   touch "$1/configure.ac" "$1/Makefile.am" "$ch4/netmod/Makefile.mk"
   {
     echo '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);'
@@ -29,6 +29,12 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);' >"$1/src/mpi/errhan/errutil.c"
   echo '        if (MPIR_Typerep_reduce_is_supported(op, datatype)) {' >"$1/src/mpi/coll/reduce_local/reduce_local.c"
+  echo '                fstack[i].f = 0;' >"$1/src/mpi/init/init_util.c"
+  echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
+  {
+    echo '        unsigned world_id = MPIR_Process.world_id;'
+    for name in shm vci; do echo "                 \"/mpich_${name}_%x_%d\", world_id, node_id);"; done
+  } >"$ch4/shm/posix/posix_init.c"
   for name in put get; do
     echo "        MPIR_Typerep_req $name = { MPIR_TYPEREP_REQ_NULL, NULL };"
   done >"$ch4/shm/posix/posix_rma.h"
