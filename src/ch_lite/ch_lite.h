@@ -395,8 +395,11 @@ int lite_host_work_kind(void);
  * the thread that leaves MPI and in the helper. Ordinary context, after lite_init_world. LITE_OK,
  * or LITE_ERR_ARG (never), LITE_ERR_NOMEM (no thread could be started): all is as before. */
 int lite_set_host_work(void (*progress)(void), int (*pending)(void));
-/* sigio: `pending` is asked at every departure from now on, until it says no. */
-void lite_host_has_work(void);
+/* sigio: `pending` is asked at every departure from now on, until it says no. `moves`: the work may
+ * be able to go on without any event. */
+void lite_host_has_work(int moves);
+/* Whether the device has done something since this was last asked. */
+int lite_host_moved(void);
 /* `progress` could do nothing, as the application was in a call, and now could. */
 void lite_host_may_go_on(void);
 /* Active messages may come at any time, as from a window: +1, and -1 when that is over. They count

@@ -89,8 +89,12 @@ int lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
   return LITE_ERR_NOMEM;
 }
 
-void lite_host_has_work(void) {
-  if (g_boot != nullptr) g_boot->controller.host_has_work();
+void lite_host_has_work(int moves) {
+  if (g_boot != nullptr) g_boot->controller.host_has_work(moves != 0);
+}
+
+int lite_host_moved(void) {
+  return g_boot != nullptr && g_boot->device != nullptr && host_events() ? 1 : 0;
 }
 
 void lite_host_may_go_on(void) {

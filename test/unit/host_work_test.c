@@ -27,6 +27,7 @@ static int delete_nothing(int handle, void* attributes) { return MPI_SUCCESS; }
 
 /* ---- the device ---- */
 
+static int told_that_it_moves, moves_left;
 static int kind, told_of_work, threads; /* threads: that the device can start */
 static void (*progress)(void);
 static int (*pending)(void);
@@ -37,7 +38,12 @@ int lite_set_host_work(void (*theirs)(void), int (*of_theirs)(void)) {
   pending = of_theirs;
   return LITE_OK;
 }
-void lite_host_has_work(void) { told_of_work++; }
+void lite_host_has_work(int moves) {
+  told_of_work++;
+  told_that_it_moves = moves;
+}
+/* For so many passes. */
+int lite_host_moved(void) { return moves_left > 0 ? moves_left-- : 0; }
 void lite_host_ending(void) { progress = NULL; }
 void lite_host_resumes(void) { ck_assert_ptr_nonnull(pending); }
 
@@ -55,6 +61,7 @@ void MPIDI_LITE_end_turn(void) {}
 static void begin(int the_kind, int level) {
   kind = the_kind;
   threads = turns = 1;
+  told_that_it_moves = moves_left = 0;
   schedules = told_of_work = host_passes = device_passes = counted = shared = 0;
   fails_with = MPI_SUCCESS;
   progress = NULL;
@@ -108,6 +115,25 @@ START_TEST(on_demand_it_begins_with_the_first_schedule_that_is_left) {
   ck_assert(counted == 0 && shared == 0 && progress == NULL);
   MPIDI_LITE_resume_host_work();
   ck_assert(counted == 1 && shared == 1);
+}
+END_TEST
+
+START_TEST(what_a_call_can_finish_is_not_left_to_the_thread) {
+  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  start_schedule(NULL);
+  ck_assert_int_eq(host_passes, 1);
+  ck_assert_int_eq(told_that_it_moves, 0);
+  host_passes = 0;
+  moves_left = 4; /* the first one is of the call itself */
+  start_schedule(NULL);
+  ck_assert_int_eq(host_passes, 4);
+  ck_assert_int_eq(told_that_it_moves, 0);
+  moves_left = 1000;
+  start_schedule(NULL);
+  ck_assert_int_eq(told_that_it_moves, 1);
+  begin(LITE_HOST_WORK_ALWAYS, MPI_THREAD_FUNNELED);
+  start_schedule(NULL);
+  ck_assert_int_eq(host_passes, 0);
 }
 END_TEST
 
@@ -222,6 +248,7 @@ int main(void) {
   TCase* tests = tcase_create("host_work");
   tcase_add_test(tests, without_such_a_thread_nothing_is_done);
   tcase_add_test(tests, on_demand_it_begins_with_the_first_schedule_that_is_left);
+  tcase_add_test(tests, what_a_call_can_finish_is_not_left_to_the_thread);
   tcase_add_test(tests, it_waits_for_its_turn);
   tcase_add_test(tests, without_memory_for_a_thread_all_is_as_before);
   tcase_add_loop_test(tests, operations_of_the_application_are_called_in_its_calls_only, 0, 2);

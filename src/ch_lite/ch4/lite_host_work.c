@@ -19,8 +19,11 @@ static int schedules_pending(void)
     return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
 }
 
+#define PASSES_MAX 16 /* in the call that has started a schedule */
+
 static bool may_begin; /* the same from start to end */
 static bool multiple;  /* MPI_THREAD_MULTIPLE */
+static bool on_demand; /* the handler's thread, not the helper */
 static bool guarded;   /* the application's functions are not for the thread */
 static bool begun;     /* the device has our functions */
 static bool refused;   /* it has no thread for them */
@@ -190,6 +193,19 @@ void MPIDI_LITE_schedule_begins(int persistent)
         references_before = references();
 }
 
+/* What the call has started may be complete already, and let the schedule go on: here that is
+ * cheaper than in the thread. False: nobody knows how far. */
+static bool moves_on_here(void)
+{
+    lite_host_moved();
+    for (int passes = 0; passes < PASSES_MAX; passes++) {
+        pass();
+        if (!lite_host_moved())
+            return true;
+    }
+    return false;
+}
+
 void MPIDI_LITE_schedule_begun(int persistent)
 {
     if (!may_begin)
@@ -200,7 +216,7 @@ void MPIDI_LITE_schedule_begun(int persistent)
         return;
     MPIDI_LITE_want_host_thread();
     if (begun && !calls_application)
-        lite_host_has_work();
+        lite_host_has_work(on_demand && !moves_on_here());
 }
 
 /* A schedule may hold the last reference to what has been freed, whose attributes are deleted then:
@@ -226,6 +242,7 @@ void MPIDI_LITE_start_host_work(void)
 
     multiple = MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE;
     may_begin = kind != LITE_HOST_WORK_NEVER;
+    on_demand = kind == LITE_HOST_WORK_ON_DEMAND;
     guarded = may_begin && !(multiple && kind == LITE_HOST_WORK_ALWAYS);
     begun = refused = calls_application = polls_application = false;
     kept_error = MPI_SUCCESS;

@@ -75,7 +75,7 @@ int Controller::begin_host_work(const HostWork::Calls& calls) {
   if (kind() == ControllerKind::kSigio)
     if (const int error = host_thread_.start(); error != 0) return -error;
   state_.host.begin(calls);
-  host_has_work();  // a schedule may be under way already
+  host_has_work(true);  // a schedule may be under way already
   return 0;
 }
 
@@ -87,9 +87,9 @@ void Controller::end_host_work() {
   state_.publish();
 }
 
-void Controller::host_has_work() {
+void Controller::host_has_work(bool moves) {
   if (!state_.host.on()) return;
-  state_.host_fresh = true;
+  if (moves) state_.host_fresh = true;
   if (state_.host_watched) return;
   Hold hold(state_.engine->gate());
   state_.host_watched = true;

@@ -74,7 +74,8 @@ class Controller {
   // never will be.
   void end_host_work();
   // Ordinary context, gate free: there may be some from now on. With thread it is always asked for.
-  void host_has_work();
+  // `moves`: it may be able to go on without any event.
+  void host_has_work(bool moves);
   // Ordinary context: a pass could do nothing so far, as the application was in a call.
   void host_may_go_on();
   // Whether the caller is a thread of ours: it has no application to wait for.
