@@ -18,7 +18,7 @@ struct Boot : mplite::JobRuntime {
   // waiting
   unsigned wait_noted = 0, wait_seen = 0;
   // the host's work (host_work.cpp)
-  void (*host_progress)() = nullptr;
+  int (*host_progress)() = nullptr;
   int (*host_pending)() = nullptr;
   std::uint64_t host_activity_seen = 0;
   std::int64_t reach_ns = 0;  // when peers that are waited for are looked for next

@@ -390,11 +390,12 @@ enum {
   LITE_HOST_WORK_ALWAYS     /* thread: the helper thread */
 };
 int lite_host_work_kind(void);
-/* `progress`: one pass over everything of the host's, lite_progress() and completions included.
+/* `progress`: one pass over everything of the host's, lite_progress() and completions included; 0:
+ * it could not, and shall not be tried again before lite_host_may_go_on() or an event.
  * `pending`: non-zero while the host has work of its own that no lite_request stands for; called in
  * the thread that leaves MPI and in the helper. Ordinary context, after lite_init_world. LITE_OK,
  * or LITE_ERR_ARG (never), LITE_ERR_NOMEM (no thread could be started): all is as before. */
-int lite_set_host_work(void (*progress)(void), int (*pending)(void));
+int lite_set_host_work(int (*progress)(void), int (*pending)(void));
 /* sigio: `pending` is asked at every departure from now on, until it says no. `moves`: the work may
  * be able to go on without any event. */
 void lite_host_has_work(int moves);
@@ -402,6 +403,25 @@ void lite_host_has_work(int moves);
 int lite_host_moved(void);
 /* `progress` could do nothing, as the application was in a call, and now could. */
 void lite_host_may_go_on(void);
+/* Sends, receives, puts and gets under way, or complete and not yet taken. */
+unsigned lite_requests_used(void);
+/* Around a pass that is not the application's own, beside which it makes no call: what it has done
+ * since it was outside stays as it is, and the pass is no wait. */
+typedef struct {
+  int polls_since_exit, last_call, started;
+} lite_host_marks;
+static inline lite_host_marks lite_host_pass_begins(void) {
+  const lite_host_marks marks = {LITE_HOT_GET(polls_since_exit), LITE_HOT_GET(last_call),
+                                 LITE_HOT_GET(started)};
+  LITE_HOT_SET(polls_since_exit, 0);
+  LITE_HOT_SET(started, 0);
+  return marks;
+}
+static inline void lite_host_pass_ends(const lite_host_marks* marks) {
+  LITE_HOT_SET(polls_since_exit, marks->polls_since_exit);
+  LITE_HOT_SET(last_call, marks->last_call);
+  LITE_HOT_SET(started, marks->started);
+}
 /* Active messages may come at any time, as from a window: +1, and -1 when that is over. They count
  * as something outstanding. */
 void lite_am_expect(int change);

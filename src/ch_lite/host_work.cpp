@@ -29,32 +29,18 @@ bool host_news() { return differs_from_seen(host_activity()); }
 // than what most calls do.
 bool host_events() { return differs_from_seen(g_boot->device->events()); }
 
-// What the application has done since it was outside is not what we do in its place.
-class ApplicationsMarks {
- public:
-  ~ApplicationsMarks() {
-    LITE_HOT_SET(polls_since_exit, polls_);
-    LITE_HOT_SET(last_call, last_call_);
-    LITE_HOT_SET(started, started_);
-  }
-
- private:
-  int polls_ = LITE_HOT_GET(polls_since_exit), last_call_ = LITE_HOT_GET(last_call),
-      started_ = LITE_HOT_GET(started);
-};
-
 // What a completion sets free is started by the next pass, and may be complete at once: passes
-// until two in a row change nothing.
-void run_host() {
+// until two in a row change nothing. False: one could not be made.
+bool run_host() {
   for (int idle_passes = 0; idle_passes < 2 && g_boot->controller.helping_host();) {
     const std::uint64_t before = host_activity();
     const bool due = g_boot->device->completions() !=
                      0;  // an active message may still be arriving: it comes with an event
     ++g_boot->engine->counters().host_passes;
-    const ApplicationsMarks marks;
-    g_boot->host_progress();
+    if (g_boot->host_progress() == 0) return false;
     idle_passes = !due && host_activity() == before ? idle_passes + 1 : 0;
   }
+  return true;
 }
 
 }  // namespace
@@ -74,7 +60,7 @@ int lite_host_work_kind(void) {
   return LITE_HOST_WORK_NEVER;
 }
 
-int lite_set_host_work(void (*progress)(void), int (*pending)(void)) {
+int lite_set_host_work(int (*progress)(void), int (*pending)(void)) {
   if (lite_host_work_kind() == LITE_HOST_WORK_NEVER) return LITE_ERR_ARG;
   HostWork::Calls calls;
   calls.progress = run_host;
@@ -99,6 +85,10 @@ int lite_host_moved(void) {
 
 void lite_host_may_go_on(void) {
   if (g_boot != nullptr) g_boot->controller.host_may_go_on();
+}
+
+unsigned lite_requests_used(void) {
+  return g_boot != nullptr && g_boot->device != nullptr ? g_boot->device->requests_used() : 0;
 }
 
 void lite_am_expect(int change) {

@@ -133,6 +133,46 @@ static void one_sided(enum access access, double seconds)
     MPI_Win_free(&win);
 }
 
+/* Everybody accesses its neighbour, while a schedule is under way and a communicator is made: calls
+ * of all kinds meet the thread that serves the others. */
+static void crossing(int *out, int *in, int count)
+{
+    const int right = (my_rank + 1) % ranks, turns = 300;
+    int memory[2] = {0, 0}, before = -1, sum = 0;
+    const int ones[2] = {1, 2};
+    MPI_Win win;
+    MPI_Request requests[2], get;
+    MPI_Comm made;
+    MPI_Win_create(memory, sizeof memory, sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_lock_all(0, win);
+    for (int i = 0; i < turns; i++) {
+        int got[2] = {-1, -1};
+        if (i % 50 == 0) {
+            MPI_Iallreduce(out, in, count, MPI_INT, MPI_MAX, MPI_COMM_WORLD, &requests[0]);
+            MPI_Comm_idup(MPI_COMM_WORLD, &made, &requests[1]);
+        }
+        MPI_Get_accumulate(ones, 2, MPI_INT, got, 2, MPI_INT, right, 0, 2, MPI_INT, MPI_SUM, win);
+        MPI_Win_flush(right, win);
+        CHECK(got[0] == before + 1 && got[1] == 2 * got[0], "%d and %d after %d", got[0], got[1],
+              before);
+        before = got[0];
+        CHECK(compute(i % 7 * 2e-5) > 0.0, "no work was done");
+        MPI_Rget(got, 2, MPI_INT, right, 0, 2, MPI_INT, win, &get);
+        MPI_Wait(&get, MPI_STATUS_IGNORE);
+        CHECK(got[0] == i + 1, "%d in turn %d", got[0], i);
+        if (i % 50 == 49) {
+            MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
+            MPI_Allreduce(&i, &sum, 1, MPI_INT, MPI_SUM, made);
+            CHECK(sum == ranks * i, "%d", sum);
+            MPI_Comm_free(&made);
+        }
+    }
+    MPI_Win_unlock_all(win);
+    MPI_Barrier(MPI_COMM_WORLD);
+    CHECK(memory[0] == turns && memory[1] == 2 * turns, "%d and %d", memory[0], memory[1]);
+    MPI_Win_free(&win);
+}
+
 /* What MPI calls of the program's: in its own thread, and with MPI calls of theirs. */
 static void note_caller(void)
 {
@@ -228,6 +268,7 @@ int main(int argc, char **argv)
         for (int access = ACCUMULATE; access < ACCESSES; access++)
             one_sided((enum access) access, seconds);
         callbacks(out, in, count, seconds);
+        crossing(out, in, count);
     }
     printf("event_driven rank=%d foreign_calls=%d\n", my_rank, foreign_calls);
     MPI_Op_free(&user);

@@ -20,8 +20,8 @@ static void short_time(void) {
 static void* one_turn(void* had) {
   *(bool*)had = MPIDI_LITE_try_turn();
   if (*(bool*)had) {
-    MPIDI_LITE_call_begins(); /* a callback that calls MPI */
-    MPIDI_LITE_call_ends();
+    MPIDI_LITE_call_begins(0); /* a callback that calls MPI */
+    MPIDI_LITE_call_ends(0);
     MPIDI_LITE_end_turn();
   }
   return NULL;
@@ -38,14 +38,14 @@ static bool has_a_turn(void) {
 static void begin(void) {
   told = 0;
   MPIDI_LITE_count_calls();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   ck_assert(MPIDI_LITE_calls_counted);
-  MPIDI_LITE_call_begins();
+  MPIDI_LITE_call_begins(0);
   MPIDI_LITE_share_calls();
   MPIDI_LITE_share_calls();
 }
 static void end(void) {
-  MPIDI_LITE_call_begins();
+  MPIDI_LITE_call_begins(0);
   MPIDI_LITE_end_shared_calls();
   ck_assert(!MPIDI_LITE_calls_counted);
 }
@@ -53,12 +53,12 @@ static void end(void) {
 START_TEST(the_thread_has_its_turn_between_calls) {
   begin();
   ck_assert(!has_a_turn()); /* still in the call that has begun it */
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   ck_assert_int_eq(told, 1);
   ck_assert(has_a_turn());
   for (int i = 0; i < 3; i++) {
-    MPIDI_LITE_call_begins();
-    MPIDI_LITE_call_ends();
+    MPIDI_LITE_call_begins(0);
+    MPIDI_LITE_call_ends(0);
   }
   ck_assert_int_eq(told, 1); /* it has not been turned away since */
   end();
@@ -67,11 +67,11 @@ END_TEST
 
 START_TEST(a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one) {
   begin();
-  MPIDI_LITE_call_begins(); /* an error handler's */
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_begins(0); /* an error handler's */
+  MPIDI_LITE_call_ends(0);
   ck_assert(!has_a_turn());
   ck_assert_int_eq(told, 0);
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   ck_assert(has_a_turn());
   end();
 }
@@ -91,12 +91,12 @@ static void* long_turn(void* arg) {
 START_TEST(a_call_waits_for_the_end_of_a_turn) {
   pthread_t thread;
   begin();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   pthread_create(&thread, NULL, long_turn, NULL);
   while (__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST) == 0) sched_yield();
-  MPIDI_LITE_call_begins();
+  MPIDI_LITE_call_begins(0);
   ck_assert_int_eq(__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST), 0);
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   pthread_join(thread, NULL);
   end();
 }
@@ -117,13 +117,13 @@ static int shared_count;
 START_TEST(calls_and_turns_exclude_each_other) {
   pthread_t thread;
   begin();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   over = 0;
   pthread_create(&thread, NULL, greedy, NULL);
   for (int i = 0; i < 20000; i++) {
-    MPIDI_LITE_call_begins();
+    MPIDI_LITE_call_begins(0);
     shared_count++;
-    MPIDI_LITE_call_ends();
+    MPIDI_LITE_call_ends(0);
   }
   __atomic_store_n(&over, 1, __ATOMIC_SEQ_CST);
   pthread_join(thread, NULL);
@@ -133,18 +133,93 @@ END_TEST
 
 START_TEST(nobody_is_counted_before_and_after) {
   ck_assert(!MPIDI_LITE_calls_counted);
-  MPIDI_LITE_call_ends(); /* of MPI_Init, and of one that was begun before it */
+  MPIDI_LITE_call_ends(0); /* of MPI_Init, and of one that was begun before it */
   begin();
-  MPIDI_LITE_call_ends();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
+  MPIDI_LITE_call_ends(0);
   ck_assert(has_a_turn());
   end();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   begin(); /* a session after the end */
   ck_assert(!has_a_turn());
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   ck_assert(has_a_turn());
   end();
+}
+END_TEST
+
+/* A thread of the application's in a function that any thread may call, while another one is in a
+ * call for long. */
+static void* brief_call(void* arg) {
+  MPIDI_LITE_call_begins(1);
+  MPIDI_LITE_call_begins(1);
+  MPIDI_LITE_call_ends(1);
+  *(bool*)arg = has_a_turn();
+  MPIDI_LITE_call_ends(1);
+  return NULL;
+}
+START_TEST(functions_for_any_thread_wait_for_turns_and_not_for_calls) {
+  pthread_t thread;
+  bool had = true;
+  begin();
+  pthread_create(&thread, NULL, brief_call, &had); /* it would hang */
+  pthread_join(thread, NULL);
+  ck_assert(!had);
+  MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  pthread_create(&thread, NULL, brief_call, &had);
+  pthread_join(thread, NULL);
+  ck_assert(!had); /* no turn beside it */
+  ck_assert(has_a_turn());
+  MPIDI_LITE_call_begins(1); /* a handler that it calls makes a call */
+  MPIDI_LITE_call_begins(0);
+  MPIDI_LITE_call_ends(0);
+  MPIDI_LITE_call_ends(1);
+  MPIDI_LITE_call_begins(0); /* and the other way round */
+  MPIDI_LITE_call_begins(1);
+  MPIDI_LITE_call_ends(1);
+  MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  pthread_create(&thread, NULL, long_turn, NULL);
+  while (__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST) == 0) sched_yield();
+  MPIDI_LITE_call_begins(1);
+  ck_assert_int_eq(__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST), 0);
+  MPIDI_LITE_call_ends(1);
+  pthread_join(thread, NULL);
+  end();
+}
+END_TEST
+
+/* Which calls do what: names that begin alike. */
+START_TEST(calls_are_told_by_their_whole_names) {
+  static const char* const turns[] = {"internal_Get",
+                                      "internal_Get_c",
+                                      "internal_Get_accumulate",
+                                      "internal_Get_accumulate_c",
+                                      "internal_Get_address",
+                                      "internal_Rget",
+                                      "internal_Session_finalize",
+                                      "internal_Session_flush_buffer",
+                                      "internal_Session_attach_buffer",
+                                      "internal_Comm_free",
+                                      "internal_Test",
+                                      "internal_Topo_test",
+                                      "internal_Type_free",
+                                      "internalX_Stream_isend",
+                                      "internal_Finalize"};
+  static const char* const brief[] = {"internal_Info_create",           "internal_T_pvar_read",
+                                      "internal_Errhandler_free",       "internal_Error_string",
+                                      "internal_Session_init",          "internal_Session_get_info",
+                                      "internal_Session_set_errhandler"};
+  static const char* const none[] = {"internal_Wtime",        "internal_Abort",
+                                     "internal_Comm_rank",    "internal_Get_version",
+                                     "internal_Query_thread", "internal_Status_set_elements"};
+  for (size_t i = 0; i < sizeof turns / sizeof turns[0]; i++)
+    ck_assert_msg(lite_takes_turns(turns[i]) && !lite_waits_for_nobody(turns[i]), "%s", turns[i]);
+  for (size_t i = 0; i < sizeof brief / sizeof brief[0]; i++)
+    ck_assert_msg(lite_takes_turns(brief[i]) && lite_waits_for_nobody(brief[i]), "%s", brief[i]);
+  for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+    ck_assert_msg(!lite_takes_turns(none[i]), "%s", none[i]);
 }
 END_TEST
 
@@ -161,15 +236,15 @@ START_TEST(the_child_of_a_fork_does_not_wait_for_a_thread_that_it_has_not) {
   pthread_t thread;
   int status = -1;
   begin();
-  MPIDI_LITE_call_ends();
+  MPIDI_LITE_call_ends(0);
   over = in_turn = 0;
   pthread_create(&thread, NULL, turn_for_long, NULL);
   while (__atomic_load_n(&in_turn, __ATOMIC_SEQ_CST) == 0) sched_yield();
   const pid_t child = fork();
   if (child == 0) {
     alarm(10);
-    MPIDI_LITE_call_begins();
-    MPIDI_LITE_call_ends();
+    MPIDI_LITE_call_begins(0);
+    MPIDI_LITE_call_ends(0);
     _exit(0);
   }
   ck_assert_int_eq(waitpid(child, &status, 0), child);
@@ -190,6 +265,8 @@ int main(void) {
   tcase_add_test(tc, a_call_waits_for_the_end_of_a_turn);
   tcase_add_test(tc, calls_and_turns_exclude_each_other);
   tcase_add_test(tc, nobody_is_counted_before_and_after);
+  tcase_add_test(tc, functions_for_any_thread_wait_for_turns_and_not_for_calls);
+  tcase_add_test(tc, calls_are_told_by_their_whole_names);
   tcase_add_test(tc, the_child_of_a_fork_does_not_wait_for_a_thread_that_it_has_not);
   suite_add_tcase(s, tc);
   SRunner* runner = srunner_create(s);

@@ -15,7 +15,7 @@ using namespace mplite;
 namespace {
 
 std::atomic<int> passes{0}, foreign{0};
-std::atomic<bool> completed{false}, message{false}, slow{false}, in_pass{false};
+std::atomic<bool> completed{false}, message{false}, slow{false}, in_pass{false}, turns_away{false};
 
 HostWork::Calls calls() {
   HostWork::Calls c;
@@ -25,6 +25,7 @@ HostWork::Calls calls() {
     if (in_own_thread()) ++foreign;
     if (slow.load()) usleep(100'000);
     in_pass.store(false);
+    return !turns_away.load();
   };
   c.pending = [] { return false; };
   c.due = [] { return completed.load() || message.load(); };
@@ -36,7 +37,7 @@ HostWork::Calls calls() {
 struct Fixture {
   Fixture() {
     passes = foreign = 0;
-    completed = message = slow = in_pass = false;
+    completed = message = slow = in_pass = turns_away = false;
     state.engine = ranks.side[0].engine.get();
     state.host.begin(calls());
     ck_assert_int_eq(thread.start(), 0);
@@ -109,6 +110,43 @@ START_TEST(what_can_go_on_without_an_event_is_looked_at_once) {
   ck_assert(!f.state.host_fresh.load());
   f.thread.wake_if_due();
   ck_assert(f.does_not_come(2));
+}
+END_TEST
+
+START_TEST(a_pass_that_is_turned_away_is_due_until_it_has_been_made) {
+  Fixture f;
+  f.armed(true);
+  f.state.host_waits = true;
+  f.state.host_fresh = turns_away = true;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(1));
+  ck_assert(f.does_not_come(2));  // it does not try again and again
+  ck_assert(f.state.host_fresh.load());
+  turns_away = false;
+  f.thread.wake_if_due();
+  ck_assert(f.comes(2));
+  ck_assert(f.does_not_come(3));
+  ck_assert(!f.state.host_fresh.load());
+}
+END_TEST
+
+// The application is in a call when the thread looks, and leaves it while the thread is awake.
+START_TEST(what_comes_while_nothing_is_armed_is_not_forgotten) {
+  Fixture f;
+  f.state.host_waits = true;
+  for (int i = 1; i < 300; ++i) {
+    f.armed(true);
+    f.state.host_fresh = true;
+    f.thread.wake_if_due();
+    f.armed(false);
+    f.armed(true);
+    f.thread.wake_if_due();
+    ck_assert(f.comes(1));
+    for (int j = 0; j < 10'000 && f.state.host_fresh.load(); ++j) usleep(100);
+    ck_assert(!f.state.host_fresh.load());
+    f.armed(false);
+    passes = 0;
+  }
 }
 END_TEST
 

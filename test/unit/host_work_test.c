@@ -14,9 +14,13 @@ int MPIDU_Sched_are_pending(void) { return schedules; }
 int MPII_TSP_scheds_are_pending(void) { return 0; }
 int MPID_Progress_test(void* state) {
   host_passes++;
+  ck_assert_int_eq(MPIDI_LITE_take_kept_error(), MPI_SUCCESS);
+  ck_assert_int_eq(lite_hot.polls_since_exit, 0);
+  lite_hot.polls_since_exit++;
+  lite_hot.started = lite_hot.last_call = LITE_CALL_OTHER;
   return fails_with;
 }
-int MPIDI_LITE_progress(int vci, int blocking) {
+int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS) {
   device_passes++;
   return MPI_SUCCESS;
 }
@@ -28,16 +32,18 @@ static int delete_nothing(int handle, void* attributes) { return MPI_SUCCESS; }
 /* ---- the device ---- */
 
 static int told_that_it_moves, moves_left;
-static int kind, told_of_work, threads; /* threads: that the device can start */
-static void (*progress)(void);
+static int kind, told_of_work, used, threads; /* threads: that the device can start */
+static int (*progress)(void);
 static int (*pending)(void);
 int lite_host_work_kind(void) { return kind; }
-int lite_set_host_work(void (*theirs)(void), int (*of_theirs)(void)) {
+int lite_set_host_work(int (*theirs)(void), int (*of_theirs)(void)) {
   if (threads == 0) return LITE_ERR_NOMEM;
   progress = theirs;
   pending = of_theirs;
   return LITE_OK;
 }
+lite_hot_state lite_hot;
+unsigned lite_requests_used(void) { return (unsigned)used; }
 void lite_host_has_work(int moves) {
   told_of_work++;
   told_that_it_moves = moves;
@@ -61,7 +67,7 @@ void MPIDI_LITE_end_turn(void) {}
 static void begin(int the_kind, int level) {
   kind = the_kind;
   threads = turns = 1;
-  told_that_it_moves = moves_left = 0;
+  told_that_it_moves = moves_left = used = 0;
   schedules = told_of_work = host_passes = device_passes = counted = shared = 0;
   fails_with = MPI_SUCCESS;
   progress = NULL;
@@ -71,10 +77,10 @@ static void begin(int the_kind, int level) {
   MPIDI_LITE_start_host_work();
 }
 static void start_schedule(MPIR_Op* op) {
-  MPIDI_LITE_schedule_begins(0);
+  MPIDI_LITE_schedule_begins(LITE_STARTS_ONE);
   schedules++;
   if (op != NULL) op->ref_count++;
-  MPIDI_LITE_schedule_begun(0);
+  MPIDI_LITE_schedule_begun(LITE_STARTS_ONE);
 }
 static void end_schedule(MPIR_Op* op) {
   schedules--;
@@ -93,7 +99,7 @@ START_TEST(without_such_a_thread_nothing_is_done) {
   begin(LITE_HOST_WORK_NEVER, MPI_THREAD_FUNNELED);
   ck_assert_int_eq(MPIDI_LITE_op_commit_hook(&op), MPI_SUCCESS);
   start_schedule(&op);
-  MPIDI_LITE_object_freed();
+  MPIDI_LITE_object_is_freed();
   ck_assert(counted == 0 && shared == 0 && progress == NULL && told_of_work == 0);
   MPIDI_LITE_op_free_hook(&op);
   MPIDI_LITE_end_host_work();
@@ -103,8 +109,8 @@ END_TEST
 START_TEST(on_demand_it_begins_with_the_first_schedule_that_is_left) {
   begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
   ck_assert(counted == 1 && shared == 0 && progress == NULL);
-  MPIDI_LITE_schedule_begins(0);
-  MPIDI_LITE_schedule_begun(0); /* it is complete already */
+  MPIDI_LITE_schedule_begins(LITE_STARTS_ONE);
+  MPIDI_LITE_schedule_begun(LITE_STARTS_ONE); /* it is complete already */
   ck_assert(shared == 0 && progress == NULL);
   start_schedule(NULL);
   ck_assert(shared == 1 && progress != NULL && told_of_work == 1 && pending() == 1);
@@ -173,8 +179,9 @@ START_TEST(operations_of_the_application_are_called_in_its_calls_only) {
   end_schedule(NULL);
   start_schedule(NULL);
   ck_assert(moves_schedules());
-  MPIDI_LITE_schedule_begins(1); /* a persistent one has had its operation since it was made */
-  MPIDI_LITE_schedule_begun(1);
+  MPIDI_LITE_schedule_begins(
+      LITE_STARTS_PERSISTENT); /* a persistent one has had its operation since it was made */
+  MPIDI_LITE_schedule_begun(LITE_STARTS_PERSISTENT);
   ck_assert(!moves_schedules());
   MPIDI_LITE_forget_host_work();
 }
@@ -205,24 +212,75 @@ START_TEST(with_several_threads_any_operation_of_the_application_counts) {
 }
 END_TEST
 
+/* Whether the thread does nothing at all. */
+static bool does_nothing(void) {
+  const int passes = host_passes + device_passes;
+  return progress() == 0 && host_passes + device_passes == passes;
+}
 START_TEST(attributes_are_deleted_in_the_applications_calls_only) {
-  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  begin(LITE_HOST_WORK_ON_DEMAND, _i == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE);
   start_schedule(NULL);
-  MPIDI_LITE_object_freed();
+  MPIDI_LITE_object_is_freed();
   ck_assert(moves_schedules()); /* there are none */
   MPIR_Process.attr_free = delete_nothing;
-  MPIDI_LITE_object_freed();
-  ck_assert(!moves_schedules());
+  MPIDI_LITE_object_is_freed();
+  ck_assert(does_nothing());
   end_schedule(NULL);
-  MPIDI_LITE_object_freed(); /* nothing holds it */
-  start_schedule(NULL);
   ck_assert(moves_schedules());
+  used = 1; /* a message holds the last reference */
+  MPIDI_LITE_object_is_freed();
+  ck_assert(does_nothing());
+  used = 0;
+  ck_assert(moves_schedules());
+  MPIDI_LITE_object_is_freed(); /* nothing holds it */
+  ck_assert(moves_schedules());
+  MPIR_Process.attr_free = NULL;
+  MPIDI_LITE_destructor_is_made();
+  used = 1;
+  MPIDI_LITE_object_is_freed();
+  ck_assert(does_nothing());
+  MPIDI_LITE_forget_host_work();
+}
+END_TEST
+
+START_TEST(a_schedule_that_waits_moves_in_the_applications_calls_only) {
+  begin(LITE_HOST_WORK_ON_DEMAND, _i == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE);
+  start_schedule(NULL);
+  host_passes = 0;
+  MPIDI_LITE_schedule_begins(LITE_STARTS_COMMUNICATOR);
+  schedules++;
+  MPIDI_LITE_schedule_begun(LITE_STARTS_COMMUNICATOR);
+  ck_assert_int_eq(host_passes, 0); /* nor at its start */
+  ck_assert(!moves_schedules());
+}
+END_TEST
+
+START_TEST(with_threads_in_one_communicator_it_ends_for_good) {
+  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  start_schedule(NULL);
+  MPIDI_LITE_give_up_host_work();
+  ck_assert(counted == 0 && shared == 0 && progress == NULL);
+  start_schedule(NULL);
+  MPIDI_LITE_resume_host_work();
+  ck_assert(counted == 0 && progress == NULL);
+}
+END_TEST
+
+/* A callback of the end starts a schedule. */
+START_TEST(nothing_begins_while_mpi_ends) {
+  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  MPIDI_LITE_end_host_work();
+  start_schedule(NULL);
+  ck_assert(shared == 0 && progress == NULL && told_of_work == 0);
+  MPIDI_LITE_resume_host_work();
+  start_schedule(NULL);
+  ck_assert(shared == 1 && progress != NULL);
 }
 END_TEST
 
 START_TEST(functions_that_progress_calls_are_called_in_the_applications_calls_only) {
   begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
-  MPIDI_LITE_application_polled();
+  MPIDI_LITE_progress_is_used();
   start_schedule(NULL);
   ck_assert(!moves_schedules());
   end_schedule(NULL);
@@ -235,11 +293,26 @@ START_TEST(an_error_of_a_pass_is_the_next_polls) {
   begin(LITE_HOST_WORK_ALWAYS, _i == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE);
   ck_assert_int_eq(MPIDI_LITE_take_kept_error(), MPI_SUCCESS);
   fails_with = 15;
-  progress();
+  ck_assert_int_eq(progress(), 0);
   fails_with = MPI_SUCCESS;
-  progress();
+  ck_assert_int_eq(progress(), 1); /* it is not the next pass's */
   ck_assert_int_eq(MPIDI_LITE_take_kept_error(), 15);
   ck_assert_int_eq(MPIDI_LITE_take_kept_error(), MPI_SUCCESS);
+}
+END_TEST
+
+/* What the device looks at to tell a wait from a look. */
+START_TEST(a_pass_leaves_no_trace_of_its_polls) {
+  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  lite_hot.polls_since_exit = 7;
+  lite_hot.last_call = LITE_CALL_SEND;
+  lite_hot.started = 1;
+  start_schedule(NULL);
+  progress();
+  ck_assert_int_eq(host_passes, 2);
+  ck_assert_int_eq(lite_hot.polls_since_exit, 7);
+  ck_assert_int_eq(lite_hot.last_call, LITE_CALL_SEND);
+  ck_assert_int_eq(lite_hot.started, 1);
 }
 END_TEST
 
@@ -253,7 +326,11 @@ int main(void) {
   tcase_add_test(tests, without_memory_for_a_thread_all_is_as_before);
   tcase_add_loop_test(tests, operations_of_the_application_are_called_in_its_calls_only, 0, 2);
   tcase_add_test(tests, with_several_threads_any_operation_of_the_application_counts);
-  tcase_add_test(tests, attributes_are_deleted_in_the_applications_calls_only);
+  tcase_add_loop_test(tests, attributes_are_deleted_in_the_applications_calls_only, 0, 2);
+  tcase_add_loop_test(tests, a_schedule_that_waits_moves_in_the_applications_calls_only, 0, 2);
+  tcase_add_test(tests, with_threads_in_one_communicator_it_ends_for_good);
+  tcase_add_test(tests, nothing_begins_while_mpi_ends);
+  tcase_add_test(tests, a_pass_leaves_no_trace_of_its_polls);
   tcase_add_test(tests, functions_that_progress_calls_are_called_in_the_applications_calls_only);
   tcase_add_loop_test(tests, an_error_of_a_pass_is_the_next_polls, 0, 2);
   suite_add_tcase(suite, tests);

@@ -8,35 +8,49 @@
 
 int MPIDI_LITE_calls_counted;
 
-/* Calls that this thread is in: an error handler's are in another. */
-static __thread int depth;
-static bool shared; /* the lock is in use */
+/* Calls that this thread is in: an error handler's are in another. Of those that wait for nobody:
+ * by themselves. */
+static __thread int depth, brief_depth;
+static __thread bool holds_call_lock, holds_brief_lock;
+static bool shared; /* the locks are in use */
 static pthread_mutex_t call_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t brief_lock = PTHREAD_MUTEX_INITIALIZER; /* of those, and of our turns */
 static int waiting;     /* threads of the application's, for a turn of ours to end */
 static int turned_away; /* ours, since it last had a turn */
 
-static void lock(void)
+static void wait_for(pthread_mutex_t *lock)
 {
-    if (pthread_mutex_trylock(&call_lock) == 0)
+    if (pthread_mutex_trylock(lock) == 0)
         return;
     __atomic_fetch_add(&waiting, 1, __ATOMIC_SEQ_CST);
-    pthread_mutex_lock(&call_lock);
+    pthread_mutex_lock(lock);
     __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
 }
 
-void MPIDI_LITE_call_begins(void)
+void MPIDI_LITE_call_begins(int waits_for_nobody)
 {
-    if (depth++ == 0 && shared)
-        lock();
+    if (waits_for_nobody) {
+        if (brief_depth++ == 0 && depth == 0 && shared) {
+            wait_for(&brief_lock);
+            holds_brief_lock = true;
+        }
+    } else if (depth++ == 0 && shared) {
+        wait_for(&call_lock);
+        holds_call_lock = true;
+    }
 }
 
 /* Sequentially consistent with try_turn(): either that finds the lock open, or it is seen to have
  * been turned away here. */
-void MPIDI_LITE_call_ends(void)
+void MPIDI_LITE_call_ends(int waits_for_nobody)
 {
-    if (depth == 0 || --depth > 0 || !shared)
+    int *const my_depth = waits_for_nobody ? &brief_depth : &depth;
+    bool *const holds = waits_for_nobody ? &holds_brief_lock : &holds_call_lock;
+
+    if (*my_depth == 0 || --*my_depth > 0 || !*holds)
         return;
-    pthread_mutex_unlock(&call_lock);
+    *holds = false;
+    pthread_mutex_unlock(waits_for_nobody ? &brief_lock : &call_lock);
     if (__atomic_load_n(&turned_away, __ATOMIC_SEQ_CST))
         lite_host_may_go_on();
 }
@@ -44,6 +58,7 @@ void MPIDI_LITE_call_ends(void)
 void MPIDI_LITE_count_calls(void)
 {
     depth = 1;
+    shared = false;
     MPIDI_LITE_calls_counted = 1;
 }
 
@@ -60,26 +75,30 @@ void MPIDI_LITE_share_calls(void)
 
     if (!prepared)
         prepared = pthread_atfork(NULL, NULL, in_child) == 0;
-    if (!shared)
-        lock();
-    shared = true;
+    if (!holds_call_lock)
+        wait_for(&call_lock);
+    holds_call_lock = shared = true;
 }
 
 void MPIDI_LITE_end_shared_calls(void)
 {
     MPIDI_LITE_calls_counted = 0;
     depth = 0;
-    if (shared)
+    if (holds_call_lock)
         pthread_mutex_unlock(&call_lock);
-    shared = false;
+    holds_call_lock = shared = false;
 }
 
-/* Its calls of MPI, by a callback, are in the turn. */
+/* Calls of MPI that it makes, by a callback, are in the turn. */
 bool MPIDI_LITE_try_turn(void)
 {
     __atomic_store_n(&turned_away, 1, __ATOMIC_SEQ_CST);
     if (__atomic_load_n(&waiting, __ATOMIC_SEQ_CST) != 0 || pthread_mutex_trylock(&call_lock) != 0)
         return false;
+    if (pthread_mutex_trylock(&brief_lock) != 0) {
+        pthread_mutex_unlock(&call_lock);
+        return false;
+    }
     __atomic_store_n(&turned_away, 0, __ATOMIC_SEQ_CST);
     depth = 1;
     return true;
@@ -88,5 +107,6 @@ bool MPIDI_LITE_try_turn(void)
 void MPIDI_LITE_end_turn(void)
 {
     depth = 0;
+    pthread_mutex_unlock(&brief_lock);
     pthread_mutex_unlock(&call_lock);
 }

@@ -178,19 +178,27 @@ typedef int MPIDI_LITE_rma_count;
 #define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int *made_progress
 #define MPIDI_LITE_PROGRESS_ARGUMENTS vci, made_progress
 #define MPIDI_LITE_MADE_PROGRESS() (*made_progress = 1)
-#define MPIDI_LITE_PROGRESS_OF_DEVICE()             \
-    do {                                            \
-        int made;                                   \
-        MPIDI_LITE_progress(MPIDI_LITE_VCI, &made); \
-    } while (0)
 #else
 #define MPIDI_LITE_PROGRESS_PARAMETERS int vci, int blocking
 #define MPIDI_LITE_PROGRESS_ARGUMENTS vci, blocking
-#define MPIDI_LITE_PROGRESS_OF_DEVICE() MPIDI_LITE_progress(MPIDI_LITE_VCI, 0)
 #define MPIDI_LITE_MADE_PROGRESS() \
     do {                           \
     } while (0)
 #endif
+
+int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS);
+/* The VCI lock is held. */
+static inline int MPIDI_LITE_progress_of_device(void)
+{
+    const int vci = MPIDI_LITE_VCI;
+#if LITE_HOST_SINCE(4, 2, 0)
+    int made = 0, *const made_progress = &made;
+#else
+    const int blocking = 0;
+#endif
+
+    return MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_ARGUMENTS);
+}
 
 /* A pass of the host's progress, no lock held. Since 4.2 the usual call does nothing when the world
  * communicator does not exist (any more). */

@@ -21,7 +21,8 @@ static int schedules_pending(void)
 
 #define PASSES_MAX 16 /* in the call that has started a schedule */
 
-static bool may_begin; /* the same from start to end */
+static bool wanted;    /* from start to end */
+static bool may_begin; /* not while MPI ends */
 static bool multiple;  /* MPI_THREAD_MULTIPLE */
 static bool on_demand; /* the handler's thread, not the helper */
 static bool guarded;   /* the application's functions are not for the thread */
@@ -38,8 +39,12 @@ typedef struct user_op {
 static user_op *user_ops;
 static pthread_mutex_t user_ops_mutex = PTHREAD_MUTEX_INITIALIZER;
 static int64_t references_before;
-static bool calls_application; /* a schedule that is under way does, or may */
-static bool polls_application; /* the host's progress itself does */
+
+/* What may call the application's functions, so that a pass of the thread must not run it. */
+static bool schedule_calls_application;   /* one that is under way */
+static bool completion_calls_application; /* of what is under way */
+static bool progress_calls_application;   /* all of the host's */
+static bool has_destructors;              /* of error handlers, beside those of attributes */
 
 int MPIDI_LITE_op_commit_hook(MPIR_Op *op)
 {
@@ -101,53 +106,76 @@ static pthread_mutex_t pass_mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 #endif
 
 static int kept_error;
+static __thread bool passing;
 
 int MPIDI_LITE_take_kept_error(void)
 {
-    return __atomic_load_n(&kept_error, __ATOMIC_RELAXED) == MPI_SUCCESS
+    return passing || __atomic_load_n(&kept_error, __ATOMIC_RELAXED) == MPI_SUCCESS
                ? MPI_SUCCESS
                : __atomic_exchange_n(&kept_error, MPI_SUCCESS, __ATOMIC_RELAXED);
 }
 
-/* An error that no request has is the next poll's of the application. */
-static void pass(void)
+/* An error that no request has is the next poll's of the application. False: there was one. */
+static bool pass(bool of_device_only)
 {
+    const lite_host_marks marks = lite_host_pass_begins();
     int mpi_errno;
 
-    if (calls_application || polls_application) {
+    passing = true;
+    if (of_device_only) {
         MPIDI_LITE_LOCK();
-        mpi_errno = MPIDI_LITE_PROGRESS_OF_DEVICE();
+        mpi_errno = MPIDI_LITE_progress_of_device();
         MPIDI_LITE_UNLOCK();
     } else {
         mpi_errno = MPID_Progress_test(NULL);
     }
+    passing = false;
+    lite_host_pass_ends(&marks);
     if (mpi_errno != MPI_SUCCESS)
         __atomic_store_n(&kept_error, mpi_errno, __ATOMIC_RELAXED);
+    return mpi_errno == MPI_SUCCESS;
+}
+
+static bool is_anything_pending(void)
+{
+    return schedules_pending() || lite_requests_used() != 0;
+}
+
+static bool pass_of_thread(void)
+{
+    if (completion_calls_application) {
+        if (is_anything_pending())
+            return false;
+        completion_calls_application = false;
+    }
+    return pass(schedule_calls_application || progress_calls_application);
 }
 
 /* With a lock for all of MPI that one is taken, as by the host's own progress thread
  * (init_async.c); with a lock per VCI this macro is empty, and the progress takes its locks itself.
  */
-static void pass_beside_calls(void)
+static int pass_beside_calls(void)
 {
     MPID_THREAD_CS_ENTER(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
     LOCK_PASS();
-    pass();
+    const bool done = pass_of_thread();
     UNLOCK_PASS();
     MPID_THREAD_CS_EXIT(GLOBAL, MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX);
+    return done;
 }
 
-static void pass_between_calls(void)
+static int pass_between_calls(void)
 {
     if (!MPIDI_LITE_try_turn())
-        return;
-    pass();
+        return 0;
+    const bool done = pass_of_thread();
     MPIDI_LITE_end_turn();
+    return done;
 }
 
 static int pending(void)
 {
-    return !calls_application && !polls_application && schedules_pending();
+    return !schedule_calls_application && !progress_calls_application && schedules_pending();
 }
 
 static pthread_mutex_t begin_mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -169,27 +197,31 @@ void MPIDI_LITE_want_host_thread(void)
 
 /* ---- what calls start and end ---- */
 
-/* A persistent collective has had its reference since it was made. Most of what is started is point
- * to point, and must not pay for this. Several threads may be here: then any operation counts. */
-void MPIDI_LITE_schedule_begins(int persistent)
+/* From the next pass on, and with several threads not in one that is under way either. */
+static void keep_from_thread(bool *what)
 {
-    if (!guarded || (persistent && user_ops == NULL))
+    if (*what)
         return;
+    *what = true;
     if (multiple) {
-        const bool uses = user_ops != NULL || (calls_application && schedules_pending());
-        const bool begins = uses && !calls_application;
-        calls_application = uses;
-        if (begins) { /* not in a pass that is under way, either */
-            LOCK_PASS();
-            UNLOCK_PASS();
-        }
-        return;
+        LOCK_PASS();
+        UNLOCK_PASS();
     }
-    if (calls_application && !schedules_pending())
-        calls_application = false;
-    if (persistent)
-        calls_application = true;
-    else
+}
+
+/* A persistent collective has had its reference since it was made. Most of what is started is point
+ * to point, and must not pay for this. Several threads may be here: then any operation counts.
+ * MPI_Comm_idup broadcasts within its schedule: a thread that waited there would keep the
+ * application out of MPI. */
+void MPIDI_LITE_schedule_begins(lite_starter starter)
+{
+    if (!guarded || (starter == LITE_STARTS_PERSISTENT && user_ops == NULL))
+        return;
+    if (schedule_calls_application && !schedules_pending())
+        schedule_calls_application = false;
+    if (starter != LITE_STARTS_ONE || (multiple && user_ops != NULL))
+        keep_from_thread(&schedule_calls_application);
+    else if (!multiple)
         references_before = references();
 }
 
@@ -199,38 +231,45 @@ static bool moves_on_here(void)
 {
     lite_host_moved();
     for (int passes = 0; passes < PASSES_MAX; passes++) {
-        pass();
+        pass(false);
         if (!lite_host_moved())
             return true;
     }
     return false;
 }
 
-void MPIDI_LITE_schedule_begun(int persistent)
+void MPIDI_LITE_schedule_begun(lite_starter starter)
 {
     if (!may_begin)
         return;
-    if (guarded && !multiple && !persistent && references() > references_before)
-        calls_application = true;
+    if (guarded && !multiple && starter == LITE_STARTS_ONE && references() > references_before)
+        schedule_calls_application = true;
     if (!schedules_pending())
         return;
     MPIDI_LITE_want_host_thread();
-    if (begun && !calls_application)
+    if (begun && !schedule_calls_application)
         lite_host_has_work(on_demand && !moves_on_here());
 }
 
-/* A schedule may hold the last reference to what has been freed, whose attributes are deleted then:
- * by functions of the application's. */
-void MPIDI_LITE_object_freed(void)
+/* What is under way may hold the last reference to what is going to be freed, whose attributes are
+ * deleted then, and whose error handler: by functions of the application's. */
+void MPIDI_LITE_object_is_freed(void)
 {
-    if (guarded && MPIR_Process.attr_free != NULL && schedules_pending())
-        calls_application = true;
+    if (guarded && (MPIR_Process.attr_free != NULL || has_destructors) && is_anything_pending())
+        keep_from_thread(&completion_calls_application);
 }
 
-/* From now on every progress of the host's calls a function of the application's. */
-void MPIDI_LITE_application_polled(void)
+/* MPIX_Comm_create_errhandler_x and its like. */
+void MPIDI_LITE_destructor_is_made(void)
 {
-    polls_application = guarded;
+    has_destructors = true;
+}
+
+/* MPIX_Async_start: from now on every progress of the host's calls a function of the application's.
+ */
+void MPIDI_LITE_progress_is_used(void)
+{
+    keep_from_thread(&progress_calls_application);
 }
 
 /* ---- start and end ---- */
@@ -241,10 +280,10 @@ void MPIDI_LITE_start_host_work(void)
     const int kind = lite_host_work_kind();
 
     multiple = MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE;
-    may_begin = kind != LITE_HOST_WORK_NEVER;
+    wanted = may_begin = kind != LITE_HOST_WORK_NEVER;
     on_demand = kind == LITE_HOST_WORK_ON_DEMAND;
     guarded = may_begin && !(multiple && kind == LITE_HOST_WORK_ALWAYS);
-    begun = refused = calls_application = polls_application = false;
+    begun = refused = schedule_calls_application = completion_calls_application = false;
     kept_error = MPI_SUCCESS;
     if (may_begin && !multiple)
         MPIDI_LITE_count_calls();
@@ -252,18 +291,21 @@ void MPIDI_LITE_start_host_work(void)
         MPIDI_LITE_want_host_thread();
 }
 
+/* In MPI_Finalize and MPI_Session_finalize, whose callbacks may start what begins it. */
 void MPIDI_LITE_end_host_work(void)
 {
     lite_host_ending();
     if (may_begin && !multiple)
         MPIDI_LITE_end_shared_calls();
+    may_begin = false;
 }
 
-/* It was a session that ended, and others are left. */
+/* That was not the end: sessions are left. */
 void MPIDI_LITE_resume_host_work(void)
 {
-    if (!may_begin)
+    if (!wanted)
         return;
+    may_begin = true;
     if (!multiple)
         MPIDI_LITE_count_calls();
     if (begun) {
@@ -273,9 +315,19 @@ void MPIDI_LITE_resume_host_work(void)
     }
 }
 
+/* MPIX_Threadcomm_init: threads of the application's will be in MPI at a time, whatever thread
+ * level it has asked for. */
+void MPIDI_LITE_give_up_host_work(void)
+{
+    if (multiple)
+        return;
+    MPIDI_LITE_end_host_work();
+    wanted = false;
+}
+
 void MPIDI_LITE_forget_host_work(void)
 {
-    may_begin = guarded = begun = false;
+    wanted = may_begin = guarded = begun = has_destructors = progress_calls_application = false;
     while (user_ops != NULL)
         MPIDI_LITE_op_free_hook(user_ops->op);
 }

@@ -37,24 +37,22 @@
     (lite_is(function, "Wtime") || lite_is(function, "Wtick") ||           \
      lite_is(function, "Initialized") || lite_is(function, "Finalized") || \
      __builtin_strcmp(function, "MPIDI_Comm_create_multi_leaders") == 0)
-#define lite_host_leaves(function)                                             \
-    do {                                                                       \
-        if (lite_is_innocent(function))                                        \
-            break;                                                             \
-        if (lite_may_schedule(function))                                       \
-            MPIDI_LITE_schedule_begun(lite_starts(function));                  \
-        if (lite_frees(function))                                              \
-            MPIDI_LITE_object_freed();                                         \
-        if (lite_kind_of(function) != LITE_MAY_BLOCK)                          \
-            lite_host_call_ends();                                             \
-        if (lite_is(function, "Session_finalize"))                             \
-            MPIDI_LITE_resume_host_work();                                     \
-        if (lite_is(function, "Send") || lite_is(function, "Isend"))           \
-            lite_host_exit_sending();                                          \
-        else                                                                   \
-            lite_host_exit();                                                  \
-        if (lite_takes_a_turn(function) && unlikely(MPIDI_LITE_calls_counted)) \
-            MPIDI_LITE_call_ends();                                            \
+#define lite_host_leaves(function)                                                  \
+    do {                                                                            \
+        if (lite_is_innocent(function))                                             \
+            break;                                                                  \
+        if (lite_may_schedule(function))                                            \
+            MPIDI_LITE_schedule_begun(lite_starter_of(function));                   \
+        if (lite_kind_of(function) != LITE_MAY_BLOCK)                               \
+            lite_host_call_ends();                                                  \
+        if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
+            MPIDI_LITE_resume_host_work();                                          \
+        if (lite_is(function, "Send") || lite_is(function, "Isend"))                \
+            lite_host_exit_sending();                                               \
+        else                                                                        \
+            lite_host_exit();                                                       \
+        if (lite_takes_turns(function) && unlikely(MPIDI_LITE_calls_counted))       \
+            MPIDI_LITE_call_ends(lite_waits_for_nobody(function));                  \
     } while (0)
 
 /* The helper thread may be in the host's progress when the host ends, which takes its locks out of
@@ -72,12 +70,18 @@
 #endif
 #define lite_host_enters(function)                                                  \
     do {                                                                            \
-        if (lite_takes_a_turn(function) && unlikely(MPIDI_LITE_calls_counted))      \
-            MPIDI_LITE_call_begins();                                               \
+        if (lite_takes_turns(function) && unlikely(MPIDI_LITE_calls_counted))       \
+            MPIDI_LITE_call_begins(lite_waits_for_nobody(function));                \
         if (lite_may_schedule(function))                                            \
-            MPIDI_LITE_schedule_begins(lite_starts(function));                      \
+            MPIDI_LITE_schedule_begins(lite_starter_of(function));                  \
+        if (lite_frees(function))                                                   \
+            MPIDI_LITE_object_is_freed();                                           \
+        if (lite_has_destructor(function))                                          \
+            MPIDI_LITE_destructor_is_made();                                        \
         if (__builtin_strcmp(function, "internalX_Async_start") == 0)               \
-            MPIDI_LITE_application_polled();                                        \
+            MPIDI_LITE_progress_is_used();                                          \
+        if (__builtin_strcmp(function, "internalX_Threadcomm_init") == 0)           \
+            MPIDI_LITE_give_up_host_work();                                         \
         if (lite_kind_of(function) != LITE_MAY_BLOCK)                               \
             lite_host_call_begins(lite_kind_of(function));                          \
         if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
@@ -85,20 +89,29 @@
     } while (0)
 
 /* ---- whose turn it is in MPI (lite_call_lock.c) ----
- * Not of functions that any thread may call at any time, whatever MPI_Init_thread has said
- * (MPI 4.1, 11.6.1): another one may be in a call that waits for minutes. */
+ * Not of calls that change nothing, which programs make in any thread, nor of MPI_Abort, which must
+ * not wait. Functions that any thread may call at any time, whatever MPI_Init_thread has said
+ * (MPI 4.1, 11.6.1), wait for the end of a turn of our thread's, but not of another one that is in
+ * a call for minutes. */
 extern int MPIDI_LITE_calls_counted;
-void MPIDI_LITE_call_begins(void);
-void MPIDI_LITE_call_ends(void);
+void MPIDI_LITE_call_begins(int waits_for_nobody);
+void MPIDI_LITE_call_ends(int waits_for_nobody);
 #define lite_begins(function, with) (__builtin_strncmp(function, with, sizeof(with) - 1) == 0)
-#define lite_is_for_any_thread(function)                                                          \
+#define lite_waits_for_nobody(function)                                                           \
     (lite_begins(function, "internal_T_") || lite_begins(function, "internal_Info_") ||           \
      lite_begins(function, "internal_Errhandler_") || lite_begins(function, "internal_Error_") || \
-     lite_begins(function, "internal_Add_error_") || lite_begins(function, "internal_Get_") ||    \
-     (lite_begins(function, "internal_Session_") && !lite_is(function, "Session_finalize")) ||    \
-     lite_is(function, "Query_thread") || lite_is(function, "Is_thread_main"))
-#define lite_takes_a_turn(function) \
-    (!lite_is_innocent(function) && !lite_is_for_any_thread(function))
+     lite_begins(function, "internal_Add_error_") ||                                              \
+     lite_begins(function, "internal_Remove_error_") || lite_begins(function, "internal_Abi_") || \
+     lite_begins(function, "internal_Session_get_") || lite_is(function, "Session_init") ||       \
+     lite_is(function, "Session_create_errhandler") ||                                            \
+     lite_is(function, "Session_set_errhandler") || lite_is(function, "Session_call_errhandler"))
+#define lite_takes_turns(function)                                                     \
+    (!lite_is_innocent(function) && !lite_is(function, "Abort") &&                     \
+     !lite_is(function, "Query_thread") && !lite_is(function, "Is_thread_main") &&     \
+     !lite_is(function, "Get_version") && !lite_is(function, "Get_library_version") && \
+     !lite_is(function, "Get_hw_resource_info") && !lite_is(function, "Comm_rank") &&  \
+     !lite_is(function, "Comm_size") && !lite_begins(function, "internal_Aint_") &&    \
+     !lite_begins(function, "internal_Status_"))
 
 /* ---- which calls may block ----
  * The host calls the module's progress in the same way from all of them. These are the bindings
@@ -124,16 +137,34 @@ void MPIDI_LITE_call_ends(void);
 /* ---- which calls start schedules ----
  * Nonblocking collectives, of which something is left to be done when the call returns, and the
  * start of persistent ones. See lite_host_work.c. */
-void MPIDI_LITE_schedule_begins(int persistent);
-void MPIDI_LITE_schedule_begun(int persistent);
-void MPIDI_LITE_object_freed(void);
-void MPIDI_LITE_application_polled(void);
+typedef enum {
+    LITE_STARTS_ONE,
+    LITE_STARTS_PERSISTENT,
+    LITE_STARTS_COMMUNICATOR /* whose schedule waits for others */
+} lite_starter;
+void MPIDI_LITE_schedule_begins(lite_starter starter);
+void MPIDI_LITE_schedule_begun(lite_starter starter);
+void MPIDI_LITE_object_is_freed(void);
+void MPIDI_LITE_destructor_is_made(void);
+void MPIDI_LITE_progress_is_used(void);
+void MPIDI_LITE_give_up_host_work(void);
 void MPIDI_LITE_end_host_work(void);
 void MPIDI_LITE_resume_host_work(void);
 #define lite_frees(function)                                             \
     (lite_is(function, "Comm_free") || lite_is(function, "Type_free") || \
      lite_is(function, "Comm_disconnect"))
+#define lite_has_destructor(function)                                         \
+    (__builtin_strcmp(function, "internalX_Comm_create_errhandler_x") == 0 || \
+     __builtin_strcmp(function, "internalX_Win_create_errhandler_x") == 0 ||  \
+     __builtin_strcmp(function, "internalX_File_create_errhandler_x") == 0 || \
+     __builtin_strcmp(function, "internalX_Session_create_errhandler_x") == 0)
 #define lite_starts(function) (lite_is(function, "Start") || lite_is(function, "Startall"))
+#define lite_makes_communicator(function) \
+    (lite_is(function, "Comm_idup") || lite_is(function, "Comm_idup_with_info"))
+#define lite_starter_of(function)                                   \
+    (lite_starts(function)               ? LITE_STARTS_PERSISTENT   \
+     : lite_makes_communicator(function) ? LITE_STARTS_COMMUNICATOR \
+                                         : LITE_STARTS_ONE)
 #define lite_is_or_c(function, name) (lite_is(function, name) || lite_is(function, name "_c"))
 #define lite_may_schedule(function)                                                                \
     (lite_starts(function) || lite_is(function, "Ibarrier") || lite_is_or_c(function, "Ibcast") || \
@@ -148,8 +179,7 @@ void MPIDI_LITE_resume_host_work(void);
      lite_is_or_c(function, "Ineighbor_allgatherv") ||                                             \
      lite_is_or_c(function, "Ineighbor_alltoall") ||                                               \
      lite_is_or_c(function, "Ineighbor_alltoallv") ||                                              \
-     lite_is_or_c(function, "Ineighbor_alltoallw") || lite_is(function, "Comm_idup") ||            \
-     lite_is(function, "Comm_idup_with_info"))
+     lite_is_or_c(function, "Ineighbor_alltoallw") || lite_makes_communicator(function))
 
 /* ---- where the host lets go of its lock ----
  * With several threads the host opens its lock between two polls of a wait, and calls this macro

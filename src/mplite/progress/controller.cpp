@@ -97,9 +97,12 @@ void Controller::host_has_work(bool moves) {
 }
 
 void Controller::host_may_go_on() {
-  if (!state_.host.on() || !armed() || in_own_thread()) return;
-  if (kind() == ControllerKind::kThread) return helper_.wake();
-  state_.host_fresh = true;
+  if (!state_.host.on() || in_own_thread()) return;
+  if (kind() == ControllerKind::kThread) {
+    if (armed()) helper_.wake();
+    return;
+  }
+  state_.host_fresh = true;  // for the timer, where that arms
   host_thread_.wake_if_due();
 }
 

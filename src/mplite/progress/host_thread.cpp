@@ -33,6 +33,15 @@ void* HostThread::thread_main(void* self) {
   return nullptr;
 }
 
+// What could not be done is due as before. A departure that armed in between has found us awake,
+// and a call that turned us away tells when it ends.
+void HostThread::keep_due(HostWork::Pass result) {
+  if (result == HostWork::Pass::kDone) return;
+  state_.host_fresh = true;
+  if (result == HostWork::Pass::kNotArmed && state_.armed_word.load() != 0 && state_.host.on())
+    orders_.fetch_add(1);
+}
+
 void HostThread::run() {
   int seen = 0;
   while (!stopping_.load()) {
@@ -44,7 +53,7 @@ void HostThread::run() {
         ++state_.engine->counters().thread_wakes;
       }
       state_.host_fresh = false;
-      state_.host.pass(state_.armed_word);
+      keep_due(state_.host.pass(state_.armed_word));
       continue;
     }
     asleep_.store(true);

@@ -29,6 +29,7 @@ class HostThread {
  private:
   static void* thread_main(void* self);
   void run();
+  void keep_due(HostWork::Pass result);
   void wake() MPLITE_SIGNAL_SAFE;
 
   ProgressState& state_;

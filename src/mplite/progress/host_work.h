@@ -13,8 +13,9 @@ namespace mplite {
 class HostWork {
  public:
   struct Calls {
-    // All of it that can be done now; in the thread of ours, gate free.
-    void (*progress)() = nullptr;
+    // All of it that can be done now; in the thread of ours, gate free. False: the application is
+    // in a call, and host_may_go_on() comes when it is not.
+    bool (*progress)() = nullptr;
     // Whether the host has work that nothing outstanding in the engine tells of.
     bool (*pending)() = nullptr;
     // The engine's work has left something for the host. Signal-safe.
@@ -49,11 +50,15 @@ class HostWork {
   bool message_due() const MPLITE_SIGNAL_SAFE { return on() && calls_.message_due(); }
   bool news() const { return calls_.news(); }
 
+  enum class Pass { kDone, kNotArmed, kTurnedAway };
   // The thread of ours, gate free. Nothing while `armed` is 0: the application polls by itself.
-  void pass(const std::atomic<int>& armed) {
+  Pass pass(const std::atomic<int>& armed) {
+    Pass result = Pass::kNotArmed;
     busy_.store(true);
-    if (on_.load() && armed.load() != 0) calls_.progress();
+    if (on_.load() && armed.load() != 0)
+      result = calls_.progress() ? Pass::kDone : Pass::kTurnedAway;
     busy_.store(false);
+    return result;
   }
 
  private:

@@ -44,7 +44,7 @@ struct ProgressState {
   // application's own affair, unless the host waits for it.
   bool is_host_due() const MPLITE_SIGNAL_SAFE {
     if (!host_waits.load(std::memory_order_relaxed)) return host.message_due();
-    return host_fresh.load(std::memory_order_relaxed) || host.due();
+    return host_fresh.load() || host.due();  // in order with armed_word: see keep_due()
   }
   std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
 
