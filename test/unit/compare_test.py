@@ -232,9 +232,11 @@ class Reckoning(unittest.TestCase):
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual(set(names), set(patterns.CALLS) | {"pingpong"})
         self.assertEqual([patterns.sizes_of(options, name) for name in ("allreduce4", "barrier2", "swap_lock", "put_fence")], [[8, 65536], [8], [8], [8, 65536]])
-        self.assertFalse(set(patterns.CALLS) & set(patterns.DEFAULT_PATTERNS))
+        self.assertFalse((set(patterns.CALLS) | set(patterns.APPLICATIONS)) & set(patterns.DEFAULT_PATTERNS))
+        for name, (source, _) in patterns.APPLICATIONS.items():
+            self.assertTrue(os.path.exists(os.path.join(TOP, "test", "bench", "apps", f"{source}.c")), name)
         self.assertIn("collectives", refused(patterns.patterns_of, types.SimpleNamespace(patterns="broadcast")))
-        for pattern in ("allreduce4", "put_flush"):
+        for pattern in ("allreduce4", "put_flush", "stencil2d_4_overlap"):
             lite = [point for point in summary.summarize(result_of([sample("lite", pattern, 8, 0, 2.0), sample("peer", pattern, 8, 0, 3.0)])) if point["name"] == "lite"][0]
             self.assertEqual((lite["us"]["median"], lite["speed_of_best_peer"]), (2.0, 1.5))
             self.assertEqual(reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern), "")

@@ -2,7 +2,7 @@
 four ranks on two cores, overlap. docs/compare.md tells how to read what it prints."""
 import argparse
 
-from .patterns import DEFAULT_PATTERNS, PATTERNS
+from .patterns import DEFAULT_PATTERNS, GROUPS, PATTERNS
 
 
 def arguments():
@@ -29,7 +29,8 @@ Exit code 0: all ran, data was right, its bytes crossed the link; 1: not so; 2: 
     parser.add_argument("--hosts", metavar="A,B", help="real hosts instead of test hosts; more ranks than hosts are dealt out in turn")
     parser.add_argument("--ssh", default="ssh", metavar="COMMAND", help="what reaches a host (default ssh)")
     parser.add_argument("--iface", metavar="NAME", help="with --hosts: the interface that is to be used, for the installations that can be told, and counted")
-    parser.add_argument("--patterns", metavar="A,B", help=f"default {','.join(DEFAULT_PATTERNS)}; also netpipe")
+    parser.add_argument("--patterns", metavar="A,B", help=f"default {','.join(DEFAULT_PATTERNS)}; also netpipe, and the groups {', '.join(GROUPS)}")
+    parser.add_argument("--applications", action="store_true", help="the same as --patterns applications: time to solution of a few programs")
     parser.add_argument("--netpipe", metavar="DIR", help="NetPIPE's source (its src directory or the one above), compiled with each installation's mpicc and "
                         "with gcc for raw TCP, in place of Debian's programs")
     parser.add_argument("--sizes", metavar="8,64K", help="of ping-pong, streaming, bidirectional and overlap, instead of each pattern's own")
@@ -48,6 +49,8 @@ Exit code 0: all ran, data was right, its bytes crossed the link; 1: not so; 2: 
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     parser.add_argument("--only-plots", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_intermixed_args()
+    if options.applications:
+        options.patterns = ",".join(filter(None, [options.patterns, "applications"]))
     options.rounds = options.rounds or (2 if options.quick else 5)
     options.seconds = options.seconds or (0.06 if options.quick else 0.3)
     if options.rounds < 1 or options.seconds <= 0:

@@ -36,10 +36,23 @@ for _access in ("put", "get", "accumulate", "fetch_add", "swap"):
         PATTERNS[f"{_access}_{_end}"] = (2, f"{_access}_{_end}", *_sizes, f"one-sided: {_access}, completed by {_end}")
         GROUPS["one_sided"].append(f"{_access}_{_end}")
 CALLS = [name for group in GROUPS.values() for name in group]
+# Time to solution (test/bench/apps): a rank per core, and two per core; messages waited for, and computed meanwhile.
+APPLICATIONS = {}    # name: its program, and whether it is to compute while messages travel
+for _program, _sizes, _what in (("stencil2d", "256,1K", "heat equation in two dimensions, edge of the square"),
+                                ("stencil3d", "64,128", "heat equation in three dimensions, edge of the cube"),
+                                ("conjugate_gradient", "64,256", "conjugate gradients, edge of the square"),
+                                ("fft_transpose", "512,1K", "Fourier transform in two dimensions and back, edge of the square"),
+                                ("sample_sort", "256K,1M", "sort, keys of a rank")):
+    for _ranks in (2, 4):
+        for _overlap in (False, True):
+            _name = f"{_program}_{_ranks}" + ("_overlap" if _overlap else "")
+            APPLICATIONS[_name] = (_program, _overlap)
+            PATTERNS[_name] = (_ranks, _program, _sizes, _sizes, f"{_what}; {_ranks} ranks on two cores, messages {'travel while it computes' if _overlap else 'waited for'}: time to solution")
+GROUPS["applications"] = list(APPLICATIONS)
 
 NETPIPE_SIZES = [1 << shift for shift in range(24)]    # of those that NetPIPE has, the ones that are drawn; the table has some of them
 NETPIPE_SHOWN = (1, 64, 1024, 4096, 16384, 65536, 131072, 262144, 524288, 1048576, 2097152, 4194304, 8388608)
-DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS]
+DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS and name not in APPLICATIONS]
 
 
 def patterns_of(options):
@@ -59,6 +72,6 @@ def sizes_of(options, pattern):
 
 
 def main_metric(pattern):
-    if pattern in CALLS:
+    if pattern in CALLS or pattern in APPLICATIONS:
         return "us"
     return {"overlap": "availability", "halo": "us", "late": "us", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")

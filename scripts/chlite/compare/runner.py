@@ -7,7 +7,7 @@ from ..running import Progress, Started
 from ..sizes import burst_of, size_text
 from ..turns import rotated
 from .netpipe import is_spinning_netpipe, netpipe_of, parse_netpipe
-from .patterns import CALLS, NETPIPE_SIZES, PATTERNS, sizes_of
+from .patterns import APPLICATIONS, CALLS, NETPIPE_SIZES, PATTERNS, sizes_of
 from .variants import is_lite, reason_not
 
 NETPIPE_QUICK_COUNT = "30"    # round trips per trial, in place of a quarter of a second of them
@@ -65,7 +65,12 @@ class Runner:
             wait = "yield" if variant["wait"] == "spin" and ranks > 2 else variant["wait"]
             words += ["--hosts", ",".join(self.place.address(host) for host in hosts), "--port", str(self.port), "--wait", wait, "--sockbuf", self.options.sockbuf]
             return [self.place.on(host, niced(nice, [variant["program"]]) + ["--rank", str(rank)] + words, settings) for rank, host in enumerate(hosts)]
-        program = variant["calls_program"] if pattern in CALLS else variant["program"]
+        if pattern in APPLICATIONS:
+            source, overlap = APPLICATIONS[pattern]
+            program = variant["applications"][source]
+            words += ["--overlap", "yes" if overlap else "no"]
+        else:
+            program = variant["calls_program"] if pattern in CALLS else variant["program"]
         return [self.place.mpi_command(variant, ranks, niced(nice, [program]) + words, settings)]
 
     def run(self, variant, pattern):

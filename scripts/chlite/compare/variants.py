@@ -7,7 +7,7 @@ from ..common import TOP, die
 from ..installations import check_names, identify, parse_installation
 from ..sizes import size_of
 from .netpipe import is_spinning_netpipe, netpipe_of, netpipe_shim, netpipe_sources
-from .patterns import CALLS, PATTERNS
+from .patterns import APPLICATIONS, CALLS, PATTERNS
 
 
 def variants_of(options):
@@ -40,12 +40,14 @@ def reason_not(variant, pattern):
     if variant["kind"] == "tcp":
         if (variant["wait"] == "sigio") != (pattern == "overlap"):
             return ""
-        if pattern in ("halo", "late") or pattern in CALLS:
+        if pattern in ("halo", "late") or pattern in CALLS or pattern in APPLICATIONS:
             return ""
     if pattern == "overlap" and variant.get("overlap_program") is None:
         return "the overlap program needs MPI 3"
     if pattern in CALLS and variant.get("calls_program") is None:
         return "the program of calls needs MPI 3"
+    if pattern in APPLICATIONS and variant.get("applications", {}).get(APPLICATIONS[pattern][0]) is None:
+        return "the program needs MPI 3"
     if pattern == "netpipe" and not is_spinning_netpipe(variant, pattern):
         return netpipe_of(variant)[1]
     return None
@@ -56,10 +58,13 @@ def build(variants, patterns, directory, netpipe=None):
     netpipe = netpipe_sources(netpipe) if netpipe else None
     for variant in variants:
         tcp = variant["kind"] == "tcp"
-        if any((PATTERNS[name][1] and name not in CALLS) or is_spinning_netpipe(variant, name) for name in patterns) and variant.get("wait") != "sigio":
+        if any((PATTERNS[name][1] and name not in CALLS and name not in APPLICATIONS) or is_spinning_netpipe(variant, name) for name in patterns) and variant.get("wait") != "sigio":
             variant["program"] = builder.build(variant, "tcp_bench.c" if tcp else "mpi_bench.c")
         if not tcp and any(name in CALLS for name in patterns):
             variant["calls_program"] = builder.build(variant, "mpi_calls.c", optional=True)
+        if not tcp:
+            sources = dict.fromkeys(APPLICATIONS[name][0] for name in patterns if name in APPLICATIONS)
+            variant["applications"] = {source: builder.build(variant, os.path.join("apps", f"{source}.c"), optional=True) for source in sources}
         if "overlap" in patterns and (not tcp or variant["wait"] == "sigio"):
             variant["overlap_program"] = builder.build(variant, "tcp_overlap.c" if tcp else "mpi_overlap.c", optional=not tcp)
         if "netpipe" in patterns and netpipe and variant.get("wait") in (None, "block"):
