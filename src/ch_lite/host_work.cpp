@@ -1,5 +1,7 @@
 // The host's work that a thread of ours runs while the application computes: lite_set_host_work and
 // what belongs to it. The thread is the controller's (mplite/progress/host_work.h).
+#include "ch_lite/ch_lite_host_work.h"
+
 #include <cstdint>
 
 #include "ch_lite/boot.h"

@@ -9,6 +9,7 @@
 #include <mpidimpl.h>
 #include "ch4_impl.h"
 #include "ch_lite/ch_lite.h"
+#include "ch_lite/ch_lite_host_work.h"
 #include "ch_lite/ch_lite_jobs.h"
 #include "mpidch4r.h"
 

@@ -357,6 +357,13 @@ fn_fail:
 }
 #endif
 
+/* Where nobody waits for the others, who is in MPI_Finalize already may be gone any time. */
+void MPIDI_LITE_finalize_begins(void)
+{
+    if (started == STARTED_WORLD && !MPIDI_LITE_FINALIZE_IS_COLLECTIVE)
+        lite_finalize_quiesce();
+}
+
 /* The user's requests are complete by now, or were freed by him (MPI_Request_free) and may still be
  * on their way. */
 int MPIDI_LITE_mpi_finalize_hook(void)

@@ -86,6 +86,8 @@
             lite_host_call_begins(lite_kind_of(function));                          \
         if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
             MPIDI_LITE_end_host_work();                                             \
+        if (lite_is(function, "Finalize"))                                          \
+            MPIDI_LITE_finalize_begins();                                           \
     } while (0)
 
 /* ---- whose turn it is in MPI (lite_call_lock.c) ----
@@ -149,6 +151,7 @@ void MPIDI_LITE_destructor_is_made(void);
 void MPIDI_LITE_progress_is_used(void);
 void MPIDI_LITE_give_up_host_work(void);
 void MPIDI_LITE_end_host_work(void);
+void MPIDI_LITE_finalize_begins(void);
 void MPIDI_LITE_resume_host_work(void);
 #define lite_frees(function)                                             \
     (lite_is(function, "Comm_free") || lite_is(function, "Type_free") || \
