@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <new>
 
@@ -249,6 +250,19 @@ using namespace mplite;
 const char* lite_last_error(void) { return g_last_error; }
 void lite_say_last_words(const char* text) { say_last_words(text); }
 
+namespace {
+
+// glibc raises its dynamic mmap threshold to the size of a block that was mapped and is freed, and
+// keeps twice as much at the top of the heap (mallopt(3)). So one block does it that nobody
+// touches, and who has set the threshold (mallopt, GLIBC_TUNABLES) keeps his: it is dynamic no more
+// then.
+void raise_mmap_threshold(std::uint64_t bytes) {
+  void* volatile block = bytes != 0 ? std::malloc(bytes) : nullptr;
+  std::free(block);
+}
+
+}  // namespace
+
 int lite_init_local(void* address) {
   static_assert(kAddressBlobBytes == LITE_ADDRESS_BYTES);
   static const char kTwice[] = "lite_init_local was called twice";
@@ -260,6 +274,7 @@ int lite_init_local(void* address) {
   char error[768];
   const StartFault fault = b->listen(address, error, sizeof error);
   tools_take_knobs(b->knobs);
+  if (fault == StartFault::kNone) raise_mmap_threshold(b->knobs.mmap_threshold);
   if (fault == StartFault::kNone) return LITE_OK;
   free_boot();
   return start_fault(fault, error);

@@ -76,6 +76,9 @@ const Pair kGood[] = {
     {"LITE_KEEPALIVE", "off", "off"},
     {"LITE_KEEPALIVE", "60:5", "60:5"},
     {"LITE_FRAME", "64M", "64M"},
+    {"LITE_MMAP_THRESHOLD", "0", "0"},
+    {"LITE_MMAP_THRESHOLD", "128K", "128K"},
+    {"LITE_MMAP_THRESHOLD", "32M", "32M"},
     {"LITE_STATS", "1", "1"},
     {"LITE_TRACE", "1", "1"},
     {"LITE_TRACE", "./run/trace", "./run/trace"},
@@ -135,6 +138,8 @@ const Pair kBad[] = {
     {"LITE_KEEPALIVE", "10:2:1", nullptr},
     {"LITE_FRAME", "4095", nullptr},
     {"LITE_FRAME", "65M", nullptr},
+    {"LITE_MMAP_THRESHOLD", "64K", nullptr},
+    {"LITE_MMAP_THRESHOLD", "33M", nullptr},
     {"LITE_STATS", "yes", nullptr},
     {"LITE_TRACE", "on", nullptr},
 };

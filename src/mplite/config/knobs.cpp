@@ -194,6 +194,15 @@ const Row kTable[] = {
        return true;
      },
      [](MPLITE_FORMAT) { format_size(k.low_water_bytes, text, size); }},
+    {{"LITE_MMAP_THRESHOLD", "size", "16M", "0, or 128K to 32M bytes (K, M: powers of 1024)",
+      "Freed memory of blocks up to this size stays with the process (malloc's dynamic mmap "
+      "threshold): temporary buffers of reductions and accumulates are not returned to the kernel "
+      "and taken again at each call. 0: malloc as it is."},
+     [](MPLITE_PARSE) {
+       return parse_size(text, 0, 32 * kMega, k.mmap_threshold) &&
+              (k.mmap_threshold == 0 || k.mmap_threshold >= 128 * kKilo);
+     },
+     [](MPLITE_FORMAT) { format_size(k.mmap_threshold, text, size); }},
     {{"LITE_GRACE", "choice", "auto", "auto or off",
       "Whether to learn that the application comes straight back after a call (Isend, Irecv, "
       "Waitall), and then not to arm on the way out of it, and to let small messages of many sends "

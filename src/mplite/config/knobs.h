@@ -36,6 +36,7 @@ struct Knobs {
   int keepalive_interval_s = 0;
   std::uint32_t frame_bytes = 0;
   std::uint32_t low_water_bytes = 0;  // 0: off
+  std::uint64_t mmap_threshold = 0;   // bytes; 0: malloc's own
   bool grace = false;                 // learn when not to arm
   bool host_thread = true;            // sigio: a thread for the host's work
   Tuning tuning = Tuning::none();     // the heuristics that act
