@@ -15,7 +15,7 @@ MPIDIG_global_t MPIDIG_global;
 MPIDI_CH4_Global_t MPIDI_global;
 MPIR_Process_t MPIR_Process;
 MPIR_ThreadInfo_t MPIR_ThreadInfo;
-int MPIR_CVAR_DEBUG_SUMMARY;
+int MPIR_CVAR_DEBUG_SUMMARY, MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE = 32768;
 
 /* ---- other parts of the glue ---- */
 

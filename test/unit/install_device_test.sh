@@ -144,6 +144,8 @@ for row in "4.0.3 2 2 0 0 0 1 1 1 1 0 10" "4.1.3 2 0 0 0 1 1 0 1 1 0 10" "4.2.0 
   install --force "$work/mpich"
   # shellcheck disable=SC2086  # eleven words
   verdict "edits_the_host $version" edits_are $edits
+  verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
+  verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
 done

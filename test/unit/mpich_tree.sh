@@ -29,6 +29,13 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);' >"$1/src/mpi/errhan/errutil.c"
   echo '        if (MPIR_Typerep_reduce_is_supported(op, datatype)) {' >"$1/src/mpi/coll/reduce_local/reduce_local.c"
+  mkdir -p "$1/maint/tuning/coll/mpir" "$1/src/mpi/coll/src"
+  {
+    printf '{\n"collective=allreduce":\n{\n"comm_type=intra":\n{\n"avg_msg_size<=0":\n{"a":{}},\n"avg_msg_size<=8":\n{"b":{}}}},\n'
+    printf '"collective=reduce":\n{\n"comm_type=intra":\n{\n"count=any":\n{"c":{}}}}}\n'
+  } >"$1/maint/tuning/coll/mpir/generic.json"
+  printf 'tr -d "[:space:]" <maint/tuning/coll/mpir/generic.json >src/mpi/coll/src/csel_json_autogen.c\n' >"$1/maint/tuning/coll/json_gen.sh"
+  (cd "$1" && sh maint/tuning/coll/json_gen.sh)
   echo '                fstack[i].f = 0;' >"$1/src/mpi/init/init_util.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {

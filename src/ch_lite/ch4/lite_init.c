@@ -303,6 +303,17 @@ fn_fail:
     goto fn_exit;
 }
 
+/* MPI_Allgatherv goes round in pieces, of 32 KB by default: over TCP each is one more wait. What
+ * the user has set stays. */
+#define ALLGATHERV_PIECE (1 << 20)
+static void tune_collectives(void)
+{
+    if (getenv("MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
+        getenv("MPICH_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
+        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE < ALLGATHERV_PIECE)
+        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE = ALLGATHERV_PIECE;
+}
+
 /* The host puts its locks into force after this, where the world communicator comes first. */
 int MPIDI_LITE_post_init(void)
 {
@@ -310,6 +321,7 @@ int MPIDI_LITE_post_init(void)
     MPIDI_NM_native_func->mpi_isend = MPIDI_LITE_mpi_isend;
 #endif
     lite_set_thread_multiple(MPIR_ThreadInfo.thread_provided == MPI_THREAD_MULTIPLE);
+    tune_collectives();
     MPIDI_LITE_start_host_work();
     return MPI_SUCCESS;
 }

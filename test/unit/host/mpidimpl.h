@@ -304,7 +304,7 @@ typedef struct {
   int thread_provided;
 } MPIR_ThreadInfo_t;
 extern MPIR_ThreadInfo_t MPIR_ThreadInfo;
-extern int MPIR_CVAR_DEBUG_SUMMARY;
+extern int MPIR_CVAR_DEBUG_SUMMARY, MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE;
 enum { MPIR_TAG_BITS_DEFAULT = 31 };
 
 #define MPICH_THREAD_GRANULARITY__GLOBAL 1
