@@ -346,14 +346,17 @@ int main(int argc, char **argv)
     char *const sizes = good ? strdup(words.sizes) : NULL;
     for (char *size = good ? strtok(words.sizes, ",") : NULL; size; size = strtok(NULL, ",")) {
         const size_t bytes = parse_size(size);
-        good = good && bytes >= 8 && bytes % 8 == 0 && bytes <= 1 << 30;
+        const size_t least =
+            call.collective && call.collective->call == reduce_scatter ? 8 * (size_t) ranks : 8;
+        good = good && bytes >= 8 && bytes % least == 0 && bytes <= 1 << 30;
         most = bytes > most ? bytes : most;
     }
     if (!good) {
         if (my_rank == 0)
             fprintf(stderr,
                     "mpi_calls: usage: mpi_calls --pattern NAME --sizes 8,64K "
-                    "[--seconds S] [--limit SECONDS], two ranks at least, multiples of 8\n");
+                    "[--seconds S] [--limit SECONDS], two ranks at least, multiples of 8 "
+                    "(reduce_scatter: of 8 for each rank)\n");
         MPI_Finalize();
         return 2;
     }

@@ -27,7 +27,8 @@ PAIR_SIZES = "8,64,512,4K,16K,64K,256K,1M"    # of a block for every rank
 GROUPS = {"collectives": [], "one_sided": []}
 for _ranks in (2, 4):
     for _name in ("barrier",) + COLLECTIVES:
-        _sizes = ("8", "8") if _name == "barrier" else (PAIR_SIZES if _name[:3] == "all" and _name != "allreduce" else CALL_SIZES, QUICK_CALL_SIZES)
+        _calls = CALL_SIZES.removeprefix("8,") if _name == "reduce_scatter" else CALL_SIZES    # a part is left for each
+        _sizes = ("8", "8") if _name == "barrier" else (PAIR_SIZES if _name[:3] == "all" and _name != "allreduce" else _calls, QUICK_CALL_SIZES)
         PATTERNS[f"{_name}{_ranks}"] = (_ranks, _name, *_sizes, f"MPI_{_name.capitalize()} of {_ranks} ranks: from a barrier until the slowest is back")
         GROUPS["collectives"].append(f"{_name}{_ranks}")
 for _access in ("put", "get", "accumulate", "fetch_add", "swap"):
