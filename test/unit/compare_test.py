@@ -231,7 +231,8 @@ class Reckoning(unittest.TestCase):
         names = patterns.patterns_of(options)
         self.assertEqual(len(names), len(set(names)))
         self.assertEqual(set(names), set(patterns.CALLS) | {"pingpong"})
-        self.assertEqual([patterns.sizes_of(options, name) for name in ("allreduce4", "barrier2", "swap_lock", "put_fence")], [[8, 65536], [8], [8], [8, 65536]])
+        self.assertEqual([patterns.sizes_of(options, name) for name in ("allreduce4", "barrier2", "swap_lock", "put_fence", "reduce_scatter4")],
+                         [[8, 65536], [8], [8], [8, 65536], [65536]])
         self.assertFalse((set(patterns.CALLS) | set(patterns.APPLICATIONS)) & set(patterns.DEFAULT_PATTERNS))
         for name, (source, _) in patterns.APPLICATIONS.items():
             self.assertTrue(os.path.exists(os.path.join(TOP, "test", "bench", "apps", f"{source}.c")), name)

@@ -33,7 +33,7 @@ Exit code 0: all ran, data was right, its bytes crossed the link; 1: not so; 2: 
     parser.add_argument("--applications", action="store_true", help="the same as --patterns applications: time to solution of a few programs")
     parser.add_argument("--netpipe", metavar="DIR", help="NetPIPE's source (its src directory or the one above), compiled with each installation's mpicc and "
                         "with gcc for raw TCP, in place of Debian's programs")
-    parser.add_argument("--sizes", metavar="8,64K", help="of ping-pong, streaming, bidirectional and overlap, instead of each pattern's own")
+    parser.add_argument("--sizes", metavar="8,64K", help="of ping-pong, streaming, bidirectional, overlap, late, collectives and one-sided accesses, instead of each pattern's own")
     parser.add_argument("--rounds", type=int, metavar="N", help="each installation runs each pattern once per round, in turns (default 5, --quick 2)")
     parser.add_argument("--seconds", type=float, metavar="S", help="per size in a run (default 0.3, --quick 0.06)")
     parser.add_argument("--quick", action="store_true", help="a look in a few minutes: fewer sizes, rounds, seconds")

@@ -50,6 +50,7 @@ for _program, _sizes, _what in (("stencil2d", "256,1K", "heat equation in two di
             APPLICATIONS[_name] = (_program, _overlap)
             PATTERNS[_name] = (_ranks, _program, _sizes, _sizes, f"{_what}; {_ranks} ranks on two cores, messages {'travel while it computes' if _overlap else 'waited for'}: time to solution")
 GROUPS["applications"] = list(APPLICATIONS)
+MPI_TIMES = ("halo", "late", *CALLS, *APPLICATIONS)    # not of raw TCP; in us
 
 NETPIPE_SIZES = [1 << shift for shift in range(24)]    # of those that NetPIPE has, the ones that are drawn; the table has some of them
 NETPIPE_SHOWN = (1, 64, 1024, 4096, 16384, 65536, 131072, 262144, 524288, 1048576, 2097152, 4194304, 8388608)
@@ -66,13 +67,14 @@ def patterns_of(options):
 
 
 def sizes_of(options, pattern):
-    _, _, sizes, quick_sizes, _ = PATTERNS[pattern]
+    ranks, program, sizes, quick_sizes, _ = PATTERNS[pattern]
     if options.sizes and (pattern in ("pingpong", "stream", "bidirectional", "overlap", "late") or (pattern in CALLS and sizes != "8")):
-        return [size_of(text) for text in options.sizes.split(",")]
+        least = 8 * ranks if program == "reduce_scatter" else 1    # a part of the input is left for each
+        return [size for size in map(size_of, options.sizes.split(",")) if size >= least] or die(f"--sizes {options.sizes}: {pattern} wants {least} bytes at least")
     return [size_of(text) for text in (quick_sizes if options.quick else sizes).split(",")]
 
 
 def main_metric(pattern):
-    if pattern in CALLS or pattern in APPLICATIONS:
+    if pattern in MPI_TIMES:
         return "us"
-    return {"overlap": "availability", "halo": "us", "late": "us", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")
+    return {"overlap": "availability", "pingpong": "us", "netpipe": "us", "stream": "gbps", "bidirectional": "gbps"}.get(pattern, "messages")

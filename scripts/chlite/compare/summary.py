@@ -3,7 +3,7 @@ import math
 
 from ..sizes import burst_of
 from ..turns import middle
-from .patterns import APPLICATIONS, CALLS, PATTERNS, main_metric
+from .patterns import MPI_TIMES, PATTERNS, main_metric
 
 RAW = "tcp-spin"
 
@@ -16,7 +16,7 @@ def metrics_of(sample):
     us = sample["us"]
     if not us or us <= 0:
         return {}
-    if pattern in ("halo", "late") or pattern in CALLS or pattern in APPLICATIONS:
+    if pattern in MPI_TIMES:
         return {"us": us}
     if pattern in ("pingpong", "netpipe"):
         return {"us": us, "gbps": 8e-3 * count / us}

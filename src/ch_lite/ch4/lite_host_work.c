@@ -1,8 +1,8 @@
 /* The host's own progress in a thread of the device's, so that schedules of nonblocking collectives
  * and active messages (accumulates, locks of windows) move while the application computes. With
- * LITE_CONTROLLER=thread that is the helper thread, from the start. With sigio it is
- * a thread that the handler wakes when something of that kind has come, and that is not there
- * before the first window or nonblocking collective, nor with LITE_HOST_THREAD=off.
+ * LITE_CONTROLLER=thread that is the helper thread, from the start. With sigio it is a thread that
+ * the handler wakes when something of that kind has come, and that is not there before the first
+ * window or nonblocking collective, nor with LITE_HOST_THREAD=off.
  *
  * An application with MPI_THREAD_MULTIPLE has the host's locks in force, and the thread is one more
  * thread in MPI. Any other one shares the lock of its calls (lite_call_lock.c), and none of its
