@@ -199,14 +199,15 @@ int lite_withdraw(uint64_t key);
 
 /* Copies `bytes` from `data` to `offset` in what `peer` exposed as `key`. LITE_PENDING: completes
  * when the data is in the target's memory. LITE_OK: it is there (peer is oneself). Accesses are in
- * no order with each other or with messages. */
+ * no order with each other or with messages, but for what lite_request_holds_buffer says. */
 int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie,
              lite_request** request);
 /* The other way; completes when the data is in `buffer`. */
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
              lite_request** request);
-/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. Does
- * not change until the request is freed. */
+/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. It is
+ * in the target's memory before any active message that is sent to that peer later is delivered.
+ * Does not change until the request is freed. */
 int lite_request_holds_buffer(const lite_request* request);
 
 /* ---- completion ---- */

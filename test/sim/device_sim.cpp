@@ -103,6 +103,7 @@ struct Access {
   bool is_put;
   std::vector<std::uint8_t> buffer;
   bool pending = true;
+  bool left_whole = false;  // a put whose buffer was free when lite_put returned
 };
 constexpr std::size_t kSlots = 24;
 
@@ -121,6 +122,7 @@ struct Detached {
 
 struct AmSent {
   std::uint64_t header_bytes, data_bytes;
+  std::size_t accesses_before;  // of its sender
 };
 
 struct Pair {
@@ -184,6 +186,7 @@ struct Sim {
   void received(Rank& r, std::size_t index, const lite_status& status);
   void send_done(Rank& r, std::size_t index, int error);
   void check_error(Rank& r, int peer, int code, const char* call);
+  void check_puts_before(const Rank& r, int peer, const AmSent& sent);
   void on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t* header,
                  std::size_t header_bytes, const std::uint8_t* data, std::size_t data_bytes);
   bool lost(const Rank& r, int peer) const { return r.engine->peer_error(peer) != 0; }
@@ -496,7 +499,8 @@ void Sim::send_active(Rank& r, int to) {
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
   const AmSent sent = {
       random.chance(800) ? random.below(100) : random.below(LITE_AM_HEADER_MAX + 1),
-      random.chance(300) ? 0 : random.length(std::min<std::uint64_t>(length_max, 80'000))};
+      random.chance(300) ? 0 : random.length(std::min<std::uint64_t>(length_max, 80'000)),
+      r.accesses.size()};
   const std::uint64_t number = p.am_sent.size();
   std::vector<std::uint8_t> header(sent.header_bytes);
   for (std::size_t i = 0; i < header.size(); ++i)
@@ -520,6 +524,20 @@ void Sim::send_active(Rank& r, int to) {
     send_done(r, index, LITE_OK);
   } else if (sent.data_bytes == 0) {
     fail("rank %d: an active message without data is pending", r.id);
+  }
+}
+
+// What left whole before an active message is in the target's memory when that is delivered.
+void Sim::check_puts_before(const Rank& r, int peer, const AmSent& sent) {
+  const Rank& origin = ranks[static_cast<std::size_t>(peer)];
+  for (std::size_t index = 0; index < sent.accesses_before; ++index) {
+    const Access& a = origin.accesses[index];
+    if (!a.pending || !a.left_whole || a.target != r.id) continue;
+    const std::uint8_t* is = r.memory.data() + a.slot * slot_bytes + a.offset;
+    for (std::size_t i = 0; i < a.buffer.size(); ++i)
+      if (is[i] != pattern(key_of(kPutKind, peer, r.id, index), i))
+        fail("rank %d: an active message from rank %d is here before byte %zu of put %zu", r.id,
+             peer, i, index);
   }
 }
 
@@ -550,6 +568,7 @@ void Sim::on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t
       if (data[i] != pattern(key_of(kDataKind, peer, r.id, number), i))
         fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, i, handler,
              peer);
+    check_puts_before(r, peer, sent);
   }
   if (winding_down) return;
   r.in_callback = true;
@@ -698,6 +717,7 @@ void Sim::access(Rank& r) {
     access_done(r, index, LITE_OK);
   } else if (made.is_put && lite_request_holds_buffer(request) == 0) {
     std::fill(made.buffer.begin(), made.buffer.end(), 0xdd);  // ours again
+    made.left_whole = true;
   }
 }
 

@@ -12,7 +12,9 @@
  *    by MPIDIG_RMA_OP_CHECK_SYNC, as in ch4's own.
  *  - Over: each call that ends an epoch, or flushes, calls one of the completion hooks below before
  *    it sends anything (unlock, complete) or enters the barrier (fence). The hooks wait for remote
- *    completion: a put is complete when the data is in the target's memory.
+ *    completion: a put is complete when the data is in the target's memory. Complete and unlock
+ *    tell the target so by an active message, which a put that left whole precedes
+ *    (lite_put): they wait for the others only, which saves a round trip.
  *  - Between: MPI orders operations of one epoch only where accumulates are concerned, and those
  *    are all active messages, in order per target. Put and get to a location that another operation
  *    of the epoch accesses are the application's error.
@@ -183,9 +185,13 @@ static int wait_for(const int *count)
     return mpi_errno;
 }
 
+/* This thread ends an epoch by an active message to each target. */
+static __thread bool ends_by_message;
+
 int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win)
 {
-    return wait_for(&MPIDI_LITE_WIN(win).pending);
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    return wait_for(ends_by_message ? &lite->pending_local : &lite->pending);
 }
 
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win)
@@ -195,14 +201,50 @@ int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win)
 
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win)
 {
-    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
-    return lite->targets ? wait_for(&lite->targets[rank].pending) : MPI_SUCCESS;
+    MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
+    if (targets == NULL)
+        return MPI_SUCCESS;
+    return wait_for(ends_by_message ? &targets[rank].pending_local : &targets[rank].pending);
 }
 
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
     return lite->targets ? wait_for(&lite->targets[rank].pending_local) : MPI_SUCCESS;
+}
+
+/* ---- the end of epochs ---- */
+
+int MPIDI_LITE_mpi_win_complete(MPIR_Win *win)
+{
+    int mpi_errno;
+
+    ends_by_message = true;
+    mpi_errno = MPIDIG_mpi_win_complete(win);
+    ends_by_message = false;
+    return mpi_errno;
+}
+
+/* With MPI_MODE_NOCHECK there was no lock, and no message gives it back. */
+int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
+{
+    int mpi_errno;
+    const MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
+
+    ends_by_message = target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0;
+    mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
+    ends_by_message = false;
+    return mpi_errno;
+}
+
+int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win)
+{
+    int mpi_errno;
+
+    ends_by_message = (MPIDIG_WIN(win, sync).assert_mode & MPI_MODE_NOCHECK) == 0;
+    mpi_errno = MPIDIG_mpi_win_unlock_all(win);
+    ends_by_message = false;
+    return mpi_errno;
 }
 
 int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
