@@ -36,7 +36,7 @@ enum {
   LITE_ERR_JOB = -7 /* the job cannot start, and every rank sees why: one can speak for all */
 };
 
-#define LITE_ADDRESS_BYTES 256 /* an address blob: fixed size, copied by value through PMI */
+#define LITE_ADDRESS_BYTES 320 /* an address blob: fixed size, copied by value through PMI */
 #define LITE_ANY_SOURCE (-1)
 #define LITE_ANY_TAG (-1)
 #define LITE_AM_HEADER_MAX 4096 /* bytes of a host's active-message header */

@@ -38,7 +38,7 @@ enum {
 #define MP_ANY_TAG (-1)
 #define MP_DONE \
   (-1) /* the id of an operation that is complete and forgotten; waiting for it is allowed */
-#define MP_ADDRESS_BYTES 256 /* an address blob */
+#define MP_ADDRESS_BYTES 320 /* an address blob */
 
 /* ---- start and end ---- */
 

@@ -111,6 +111,7 @@ struct Sim {
   explicit Sim(std::uint64_t seed);
   void run();
 
+  void draw_roads(std::uint64_t seed);
   void boot(Rank& r);
   void bind(Rank& r) { mplite::channel_bind(r.channel.get()); }
   void act(Rank& r, bool may_block);
@@ -158,6 +159,8 @@ struct Sim {
   bool loss_allowed = false;
   bool check_content = true;
   std::vector<int> strangers;
+  std::vector<int> addresses;  // how many each rank has
+  bool roads_are_broken = false;
 };
 
 Sim* g_sim = nullptr;
@@ -222,6 +225,7 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
     bind(sleeper);
   };
   ranks.resize(static_cast<std::size_t>(size));
+  draw_roads(seed);
   for (int i = 0; i < size; ++i) {
     ranks[static_cast<std::size_t>(i)].sim = this;
     ranks[static_cast<std::size_t>(i)].id = i;
@@ -229,11 +233,31 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   }
 }
 
+// Addresses of each rank, of which some lead nowhere and one to it.
+void Sim::draw_roads(std::uint64_t seed) {
+  Random roads(seed * 2 + 1);
+  for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
+    const int count = static_cast<int>(roads.chance(512) ? 1 : roads.between(2, 4));
+    addresses.push_back(count);
+    const int good = static_cast<int>(roads.below(static_cast<std::uint64_t>(count)));
+    for (int k = 0; k < count; ++k) {
+      if (k == good || roads.chance(512)) continue;
+      // Silence takes who polls and looks at the clock.
+      static const int errors[] = {EHOSTUNREACH, ECONNREFUSED, -1};
+      world->set_road(i, k, errors[roads.below(g_profile == Profile::kHandlerOnly ? 2 : 3)]);
+      roads_are_broken = true;
+    }
+  }
+}
+
 void Sim::boot(Rank& r) {
   const int size = static_cast<int>(ranks.size());
   r.peers = std::make_unique<PeerAddress[]>(ranks.size());
   for (int i = 0; i < size; ++i) {
-    r.peers[static_cast<std::size_t>(i)].address = FakeWorld::address(i);
+    PeerAddress& peer = r.peers[static_cast<std::size_t>(i)];
+    peer.address = FakeWorld::address(i);
+    for (int k = 1; k < addresses[static_cast<std::size_t>(i)]; ++k)
+      peer.more[k - 1] = mplite::compact(FakeWorld::address(i, k));
     std::snprintf(r.peers[static_cast<std::size_t>(i)].host, sizeof r.peers[0].host, "host%d", i);
   }
   EngineOptions o;
@@ -241,8 +265,10 @@ void Sim::boot(Rank& r) {
   o.size = size;
   o.peers = r.peers.get();
   o.listener = world->make_listener(r.id);
+  for (int k = 1; k < addresses[static_cast<std::size_t>(r.id)]; ++k)
+    o.more_listeners[k - 1] = world->make_listener(r.id, k);
   std::memset(o.secret, 7, sizeof o.secret);
-  o.connect_timeout_ns = 2'000'000'000;
+  o.connect_timeout_ns = roads_are_broken ? 30'000'000'000 : 2'000'000'000;
   static const std::uint32_t frames[] = {1, 100, 4'096, 65'536, 262'144};
   o.frame_bytes = frames[random.below(5)];
   if (o.frame_bytes < 100 && length_max > 3'000) o.frame_bytes = 100;

@@ -31,18 +31,18 @@ FakeWorld::FakeWorld(std::uint64_t seed, int hosts, const Faults& faults)
   signal_.resize(count);
   call_signal_.resize(count);
   dead_.resize(count);
-  listeners_.assign(count, -1);
   by_host_.resize(count);
   for (int i = 0; i < hosts; ++i) nets_.push_back(std::make_unique<FakeNet>(*this, i));
 }
 
 FakeWorld::~FakeWorld() = default;
 
-sockaddr_storage FakeWorld::address(int host) {
+sockaddr_storage FakeWorld::address(int host, int network) {
   sockaddr_storage storage = {};
   sockaddr_in in = {};
   in.sin_family = AF_INET;
-  in.sin_addr.s_addr = htonl(0x0a000001u + static_cast<std::uint32_t>(host));
+  in.sin_addr.s_addr = htonl(0x0a000001u + (static_cast<std::uint32_t>(network) << 16) +
+                             static_cast<std::uint32_t>(host));
   in.sin_port = htons(static_cast<std::uint16_t>(kFirstPort + host));
   std::memcpy(&storage, &in, sizeof in);
   return storage;
@@ -56,11 +56,12 @@ int FakeWorld::add(Socket socket) {
   return index;
 }
 
-int FakeWorld::make_listener(int host) {
+int FakeWorld::make_listener(int host, int network) {
   Socket s;
   s.host = host;
   s.kind = Kind::kListener;
-  return listeners_[static_cast<std::size_t>(host)] = add(std::move(s));
+  s.network = network;
+  return listeners_[{host, network}] = add(std::move(s));
 }
 
 FakeWorld::Socket* FakeWorld::own(int host, int fd, const char* call) {
@@ -186,6 +187,8 @@ void FakeWorld::maybe_break(int index) {
   if (s.host >= 0 && s.far_host >= 0 && random_.chance(faults_.reset) && random_.below(16) == 0)
     reset_pair(index);
 }
+
+void FakeWorld::set_road(int host, int network, int error) { roads_[{host, network}] = error; }
 
 void FakeWorld::kill(int host) {
   dead_[static_cast<std::size_t>(host)] = true;
@@ -315,7 +318,7 @@ void FakeWorld::close_socket(int index) {
       reset_pair(waiting);
       close_socket(waiting);
     }
-    if (s.host >= 0) listeners_[static_cast<std::size_t>(s.host)] = -1;
+    if (s.host >= 0) listeners_.erase({s.host, s.network});
   }
   const bool connecting = s.kind == Kind::kConnecting && s.other >= 0;
   if (s.kind == Kind::kStream || connecting) {
@@ -345,14 +348,24 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
   std::memcpy(&in, &to, sizeof in);
   const int host = ntohs(in.sin_port) - kFirstPort;
   Socket& s = sockets_[static_cast<std::size_t>(index)];
+  const int network = static_cast<int>(ntohl(in.sin_addr.s_addr) >> 16 & 0xff);
   s.kind = Kind::kConnecting;
   s.far_host = host;
+  s.network = network;
+  const auto road = roads_.find({host, network});
+  const int broken = road != roads_.end() ? road->second : 0;
+  if (broken < 0) return -EINPROGRESS;
+  if (broken > 0 && random_.chance(512)) return -broken;
   if (faulty && random_.chance(faults_.unanswered)) return -EINPROGRESS;
   s.connect_due = now_ + static_cast<std::int64_t>(
                              random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
   due_at(s.connect_due, index);
-  const bool there = host >= 0 && host < static_cast<int>(listeners_.size()) &&
-                     listeners_[static_cast<std::size_t>(host)] >= 0;
+  if (broken > 0) {
+    s.connect_error = broken;
+    return -EINPROGRESS;
+  }
+  const auto listening = listeners_.find({host, network});
+  const bool there = listening != listeners_.end();
   if (!there || (faulty && random_.chance(faults_.refuse))) {
     if (faulty && random_.chance(256)) return -ECONNREFUSED;
     s.connect_error = ECONNREFUSED;
@@ -361,11 +374,12 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
   Socket accepted;
   accepted.host = host;
   accepted.far_host = s.host;
+  accepted.network = network;
   accepted.kind = Kind::kStream;
   accepted.other = index;
   accepted.capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
   const std::uint64_t capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
-  const int listener = listeners_[static_cast<std::size_t>(host)];
+  const int listener = listening->second;
   const int other = add(std::move(accepted));
   Socket& mine = sockets_[static_cast<std::size_t>(index)];
   mine.other = other;
@@ -546,8 +560,8 @@ int FakeNet::accept(int listener, sockaddr_storage& from) {
   const int index = world_.take_backlog(listener);
   if (index >= 0) {
     world_.take_descriptor(host_);
-    const int far = world_.sockets_[static_cast<std::size_t>(index)].far_host;
-    from = FakeWorld::address(far >= 0 ? far : 999);
+    const auto& socket = world_.sockets_[static_cast<std::size_t>(index)];
+    from = FakeWorld::address(socket.far_host >= 0 ? socket.far_host : 999, socket.network);
   }
   return index;
 }

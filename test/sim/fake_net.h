@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <queue>
 #include <vector>
@@ -45,8 +46,10 @@ class FakeWorld {
   ~FakeWorld();
 
   FakeNet& net(int host) { return *nets_[static_cast<std::size_t>(host)]; }
-  static sockaddr_storage address(int host);
-  int make_listener(int host);
+  // On one of several networks. The far end of a caller's socket is told as that of the network
+  // that it came by.
+  static sockaddr_storage address(int host, int network = 0);
+  int make_listener(int host, int network = 0);
 
   std::int64_t now() const { return now_; }
   // Moves the clock on and does what is due: arrivals, signals.
@@ -82,6 +85,9 @@ class FakeWorld {
   void cut(int a, int b);
   // Nothing passes between the two any more, in silence.
   void mute(int a, int b);
+  // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
+  // well.
+  void set_road(int host, int network, int error);
   // No more faults but short_io and delays: for the drain at the end.
   void calm() { faults_ = calm_; }
   void stop_corruption() { faults_.corrupt = 0; }
@@ -130,6 +136,7 @@ class FakeWorld {
     Kind kind = Kind::kFresh;
     int other = -1;  // the far end's index
     int far_host = kStranger;
+    int network = 0;
     std::deque<Chunk> in;
     std::uint64_t in_bytes = 0;  // in `in`
     std::uint64_t capacity = 0;  // of `in`
@@ -189,7 +196,8 @@ class FakeWorld {
   std::vector<std::unique_ptr<FakeNet>> nets_;
   std::vector<bool> signal_, call_signal_;
   std::vector<bool> dead_;
-  std::vector<int> listeners_;
+  std::map<std::pair<int, int>, int> roads_;      // host and network: see set_road
+  std::map<std::pair<int, int>, int> listeners_;  // of host and network
   std::vector<std::vector<int>> by_host_;
   using Due = std::pair<std::int64_t, int>;
   std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;

@@ -56,6 +56,23 @@ START_TEST(kinds_of_addresses_are_told_apart) {
 }
 END_TEST
 
+START_TEST(compact_address_is_the_same_address) {
+  char before[96], after[96];
+  for (const sockaddr_storage& address : {make("10.0.0.2", 4711), make("255.255.255.255"),
+                                          make("fe80::1", 80, 3), make("2001:db8::9", 65535)}) {
+    const CompactAddress compacted = compact(address);
+    ck_assert_uint_eq(compacted.family, address.ss_family == AF_INET ? 4 : 6);
+    const sockaddr_storage again = expanded(compacted);
+    ck_assert_mem_eq(&again, &address, sizeof again);
+    ck_assert_str_eq(format_address(again, after, sizeof after),
+                     format_address(address, before, sizeof before));
+  }
+  const sockaddr_storage none = {};
+  ck_assert_uint_eq(compact(none).family, 0);
+  ck_assert_int_eq(expanded(CompactAddress{}).ss_family, AF_UNSPEC);
+}
+END_TEST
+
 START_TEST(same_host_whatever_the_port) {
   ck_assert(is_same_host(make("10.0.0.2", 1), make("10.0.0.2", 2)));
   ck_assert(is_same_host(make("fe80::1", 1), make("fe80::1", 2)));

@@ -1475,6 +1475,126 @@ START_TEST(connect_error_that_stays_is_no_reason_to_wait) {
 }
 END_TEST
 
+SimRanks ranks_of_two_networks(int size) {
+  return SimRanks(
+      size, SimRanks::no_faults(), [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; },
+      1, 0, 2);
+}
+
+START_TEST(second_address_is_taken_where_the_first_leads_nowhere_and_first_with_the_next_peer) {
+  for (const int error : {-1, EHOSTUNREACH, ETIMEDOUT, ECONNREFUSED, EAFNOSUPPORT}) {
+    SimRanks r = ranks_of_two_networks(3);
+    Losses losses;
+    losses.install(r.engine(0));
+    r.world.set_road(1, 0, error);
+    r.world.set_road(2, 0, error);
+    const std::int64_t start = r.world.now();
+    say(r.engine(0), 1, {5});
+    for (int i = 0; i < 1000 && !r.engine(1).control_ready(); ++i) {
+      r.world.pass(10'000'000);
+      r.turn();
+    }
+    ck_assert_int_eq(losses.count, 0);
+    ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+    const std::int64_t first = r.world.now() - start;
+    ck_assert_int_le(first, error == -1 ? 2'200'000'000 : 200'000'000);
+    char who[352];
+    ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
+                     "rank 1 on host simulated (10.1.0.2 port 20001)");
+    say(r.engine(0), 2, {6});
+    ck_assert(r.until([&] { return r.engine(2).control_ready(); }, 300));
+    ck_assert_uint_eq(hear(r, 2, 0)[0], 6);
+    ck_assert_int_lt(r.world.now() - start - first, 100'000'000);
+  }
+}
+END_TEST
+
+START_TEST(first_address_is_taken_again_where_it_leads_to_the_next_peer) {
+  SimRanks r = ranks_of_two_networks(4);
+  r.world.set_road(1, 0, EHOSTUNREACH);
+  r.world.set_road(2, 1, EHOSTUNREACH);
+  for (int peer = 1; peer < 4; ++peer) {
+    say(r.engine(0), peer, {7});
+    ck_assert(r.until([&] { return r.engine(peer).control_ready(); }, 3000));
+  }
+  char who[352];
+  ck_assert_str_eq(r.engine(0).describe(3, who, sizeof who),
+                   "rank 3 on host simulated (10.0.0.4 port 20003)");
+}
+END_TEST
+
+START_TEST(peer_that_no_address_leads_to_is_lost_with_the_reason_of_each) {
+  SimRanks r = ranks_of_two_networks(2);
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.set_road(1, 0, -1);
+  r.world.set_road(1, 1, EHOSTUNREACH);
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 0, 29);
+  ck_assert_int_eq(losses.count, 0);
+  poll_alone(r, 0, 2);
+  ck_assert_int_eq(losses.count, 1);
+  char who[352];
+  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
+                   "rank 1 on host simulated (10.0.0.2 port 20001: Connection timed out; 10.1.0.2 "
+                   "port 20001: No route to host)");
+}
+END_TEST
+
+START_TEST(peer_that_is_refused_at_every_address_is_lost_at_once) {
+  SimRanks r = ranks_of_two_networks(2);
+  Losses losses;
+  losses.install(r.engine(0));
+  r.lose_host(1);
+  say(r.engine(0), 1, {5});
+  ck_assert(r.until([&] { return losses.count == 1; }, 200));
+  ck_assert_int_eq(losses.error, ECONNREFUSED);
+}
+END_TEST
+
+// Who knows one address only is a process of another job.
+START_TEST(when_all_ranks_are_connected_the_first_address_alone_is_listened_at) {
+  SimRanks r = ranks_of_two_networks(3);
+  ck_assert_uint_eq(r.world.open_sockets(0), 2);
+  r.connect(0, 1);
+  ck_assert_uint_eq(r.world.open_sockets(0), 3);
+  r.connect(2, 0);
+  ck_assert_uint_eq(r.world.open_sockets(0), 3);
+  const int caller = r.world.stranger_connect(0);
+  ck_assert(r.until([&] { return r.world.open_sockets(0) == 4; }, 100));
+  r.world.stranger_close(caller);
+  SimRanks alone = ranks_of_two_networks(1);
+  ck_assert_uint_eq(alone.world.open_sockets(0), 1);
+}
+END_TEST
+
+// A peer that computes is not tried at its next address once TCP is up, and one that calls
+// meanwhile is taken.
+START_TEST(peer_that_computes_keeps_the_connection_that_it_has_not_accepted) {
+  SimRanks r = ranks_of_two_networks(2);
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 0, 100);
+  ck_assert_uint_eq(r.world.open_sockets(0), 3);  // two listeners and that one
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  ck_assert_uint_eq(r.engine(1).counters().connections_refused, 0);
+}
+END_TEST
+
+START_TEST(peer_that_calls_while_its_address_is_tried_in_vain_is_reached) {
+  SimRanks r = ranks_of_two_networks(2);
+  r.world.set_road(1, 0, -1);
+  say(r.engine(0), 1, {5});
+  r.turn(3);
+  say(r.engine(1), 0, {8});
+  ck_assert(r.until([&] { return r.engine(0).control_ready(); }, 200));
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 8);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  char who[352];
+  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
+                   "rank 1 on host simulated (10.0.0.2 port 20001)");
+}
+END_TEST
+
 START_TEST(time_in_which_the_application_computes_does_not_count_as_connecting) {
   SimRanks r;  // connect_timeout is 1 s
   Losses losses;

@@ -44,7 +44,7 @@ const Candidate kVpn = candidate("tun0", "10.99.0.2", kUp | IFF_POINTOPOINT);
 char g_seen[4096];
 char g_taken[96];
 const char* taken(std::initializer_list<Candidate> list, const char* wanted = nullptr,
-                  Family family = Family::kAny) {
+                  Family family = Family::kAny, InterfaceChoice* made = nullptr) {
   Candidate array[16];
   int count = 0;
   for (const Candidate& c : list) array[count++] = c;
@@ -53,6 +53,7 @@ const char* taken(std::initializer_list<Candidate> list, const char* wanted = nu
   if (wanted != nullptr) ck_assert_msg(parse_iface_list(wanted, rules, why, sizeof why), "%s", why);
   InterfaceChoice choice;
   if (!choose_interface(array, count, rules, family, choice, g_seen, sizeof g_seen)) return "none";
+  if (made != nullptr) *made = choice;
   return format_address(choice.address, g_taken, sizeof g_taken);
 }
 
@@ -137,7 +138,49 @@ START_TEST(success_tells_every_candidate) {
   ck_assert_str_eq(g_seen,
                    "lo 127.0.0.1 (loopback, taken only when nothing else is there), docker0 "
                    "172.17.0.1 (a bridge of containers or virtual machines), "
-                   "eth0 10.0.0.2 (chosen), ib0 10.8.0.2 (possible, but not preferred)");
+                   "eth0 10.0.0.2 (chosen), ib0 10.8.0.2 (if the first does not lead here)");
+}
+END_TEST
+
+// All of the choice, "10.0.0.2 10.8.0.2".
+const char* roads(std::initializer_list<Candidate> list, const char* wanted = nullptr,
+                  Family family = Family::kAny) {
+  static char all[400];
+  InterfaceChoice choice;
+  if (std::strcmp(taken(list, wanted, family, &choice), "none") == 0) return "none";
+  int used = std::snprintf(all, sizeof all, "%s", g_taken);
+  for (int i = 0; i < choice.more_count; ++i)
+    used += std::snprintf(all + used, sizeof all - static_cast<std::size_t>(used), " %s",
+                          format_address(choice.more[i].address, g_taken, sizeof g_taken));
+  return all;
+}
+
+START_TEST(what_else_may_lead_here_follows_in_the_order_of_preference) {
+  ck_assert_str_eq(roads({kLo, kEth}), "10.0.0.2");
+  ck_assert_str_eq(roads({kLo, kDocker, kEth, kIb}), "10.0.0.2 10.8.0.2");
+  ck_assert_str_eq(roads({kVpn, kEth6, kEth}), "10.0.0.2 10.99.0.2 2001:db8::2");
+  // of an interface one address of each family
+  ck_assert_str_eq(
+      roads({kEth, candidate("eth0", "10.0.0.3"), kEth6, candidate("eth0", "2001:db8::3"), kIb}),
+      "10.0.0.2 10.8.0.2 2001:db8::2");
+  // what means nothing elsewhere is for those who have nothing else
+  ck_assert_str_eq(roads({kLo, kLo6, kEthLink, kEth}), "10.0.0.2");
+  ck_assert_str_eq(roads({kLo, kLo6, kEthLink, candidate("eth1", "fe80::3", kUp, 3)}), "fe80::2%2");
+  ck_assert_str_eq(roads({kLo, kLo6}), "127.0.0.1");
+  // four at most
+  ck_assert_str_eq(
+      roads({candidate("a", "10.0.0.1"), candidate("b", "10.0.0.2"), candidate("c", "10.0.0.3"),
+             candidate("d", "10.0.0.4"), candidate("e", "10.0.0.5")}),
+      "10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4");
+}
+END_TEST
+
+START_TEST(users_interfaces_are_all_that_leads_here) {
+  ck_assert_str_eq(roads({kLo, kEth, kIb, kVpn}, "ib0,eth0"), "10.8.0.2 10.0.0.2");
+  ck_assert_str_eq(roads({kLo, kEth, kEth6, kIb}, "eth0"), "10.0.0.2 2001:db8::2");
+  ck_assert_str_eq(roads({kLo, kEth, kEth6, kIb}, "eth0", Family::kIpv4), "10.0.0.2");
+  ck_assert_str_eq(roads({kLo, kEth, kIb, kVpn}, "^eth0"), "10.8.0.2 10.99.0.2");
+  ck_assert_str_eq(roads({kLo, kEth}, "eth0,lo"), "10.0.0.2");
 }
 END_TEST
 
@@ -191,6 +234,43 @@ START_TEST(listener_is_bound_to_the_choice_and_tells_its_port) {
   ck_assert_int_eq(net.local_address(fd, bound), 0);
   ck_assert_mem_eq(&bound, &choice.address, sizeof(sockaddr_in));
   net.close(fd);
+}
+END_TEST
+
+START_TEST(every_address_has_a_listener_or_is_left_out) {
+  PosixNet net;
+  InterfaceChoice choice = loopback_choice();
+  for (const char* address : {"127.0.0.2", "192.0.2.77", "::1"})
+    choice.more[choice.more_count++].address = address_of(address);
+  char error[512] = "";
+  const int first = open_listener(net, choice, default_knobs(), error, sizeof error);
+  ck_assert_msg(first >= 0, "%s", error);
+  int listeners[kAddressesMax - 1];
+  open_more_listeners(net, choice, default_knobs(), listeners);
+  ck_assert_int_ge(choice.more_count, 1);
+  ck_assert_int_le(choice.more_count, 2);  // this machine may have no IPv6
+  for (int i = 0; i < kAddressesMax - 1; ++i) {
+    if (i >= choice.more_count) {
+      ck_assert_int_eq(listeners[i], -1);
+      continue;
+    }
+    const sockaddr_storage& address = choice.more[i].address;
+    ck_assert(!is_same_host(address, address_of("192.0.2.77")));
+    const int caller = net.open_stream(address.ss_family);
+    const int rc = net.connect(caller, address);
+    ck_assert(rc == 0 || rc == -EINPROGRESS);
+    sockaddr_storage from = {};
+    int accepted = -EAGAIN;
+    for (int k = 0; k < 1000 && accepted == -EAGAIN; ++k) {
+      accepted = net.accept(listeners[i], from);
+      if (accepted == -EAGAIN) usleep(1000);
+    }
+    ck_assert_int_ge(accepted, 0);
+    net.close(accepted);
+    net.close(caller);
+    net.close(listeners[i]);
+  }
+  net.close(first);
 }
 END_TEST
 

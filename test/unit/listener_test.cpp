@@ -25,8 +25,8 @@ struct Host {
   Listener listener;
 
   explicit Host(bool spare = false)
-      : listener(net, counters, world.make_listener(0), spare ? net.open_stream(AF_INET) : -1,
-                 AF_INET) {
+      : listener(net, counters, {world.make_listener(0), -1, -1, -1},
+                 spare ? net.open_stream(AF_INET) : -1, AF_INET) {
     ck_assert_int_eq(listener.start(), 0);
   }
   // Whether epoll tells of the caller that waits.

@@ -80,6 +80,9 @@ START_TEST(a_note_becomes_one_sentence_on_one_line) {
       {NoteCode::kAcceptFailed, -1, EMFILE, HelloFault::kNone,
        "cannot accept a connection: Too many open files (raise the limit on open files: ulimit "
        "-n)"},
+      {NoteCode::kAddressFailed, 2, EHOSTUNREACH, HelloFault::kNone,
+       "rank 2 does not answer at 10.0.0.9 port 4444 (No route to host): its next address is "
+       "tried"},
       {NoteCode::kPeerLost, 2, ETIMEDOUT, HelloFault::kNone, "lost rank 2: Connection timed out"},
       {NoteCode::kPeerLost, 2, read_loss(-EFAULT), HelloFault::kNone,
        "lost rank 2: the application's memory for data from it (the buffer of a pending receive, "

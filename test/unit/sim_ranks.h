@@ -29,14 +29,18 @@ struct SimRanks {
     return f;
   }
 
-  // `absent`: a bit for each of the first 32 ranks that has an address and nothing else.
+  // `absent`: a bit for each of the first 32 ranks that has an address and nothing else. Ranks have
+  // an address on each of the `networks`.
   explicit SimRanks(int size = 2, const sim::Faults& faults = no_faults(),
                     const std::function<void(mplite::EngineOptions&)>& change = {},
-                    std::uint64_t seed = 1, unsigned absent = 0)
+                    std::uint64_t seed = 1, unsigned absent = 0, int networks = 1)
       : world(seed, size, faults), peers(static_cast<std::size_t>(size)) {
     mplite::hello_prepare();
     for (int i = 0; i < size; ++i) {
       peers[static_cast<std::size_t>(i)].address = sim::FakeWorld::address(i);
+      for (int k = 1; k < networks; ++k)
+        peers[static_cast<std::size_t>(i)].more[k - 1] =
+            mplite::compact(sim::FakeWorld::address(i, k));
       std::strcpy(peers[static_cast<std::size_t>(i)].host, "simulated");
     }
     for (int i = 0; i < size; ++i) {
@@ -50,6 +54,7 @@ struct SimRanks {
       o.size = size;
       o.peers = peers.data();
       o.listener = world.make_listener(i);
+      for (int k = 1; k < networks; ++k) o.more_listeners[k - 1] = world.make_listener(i, k);
       o.connect_timeout_ns = 1'000'000'000;
       if (change) change(o);
       engines.push_back(std::make_unique<mplite::Engine>(world.net(i), o));

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <initializer_list>
 #include <string>
 
 #include "address_of.h"
@@ -62,6 +63,14 @@ struct Table {
     std::memcpy(made.host, blob[rank].host, sizeof made.host);
     std::memcpy(made.share, blob[rank].share, sizeof made.share);
     blob[rank] = made;
+  }
+  void also(int rank, std::initializer_list<const char*> addresses) {
+    int k = 0;
+    for (CompactAddress& more : blob[rank].more) more = {};
+    for (const char* address : addresses) {
+      blob[rank].more[k] = compact(address_of(address));
+      blob[rank].more[k++].port = static_cast<std::uint16_t>(2000 + rank);
+    }
   }
   SecretFile file;
   StartFault fault = StartFault::kNone;
@@ -320,6 +329,79 @@ START_TEST(one_address_on_two_hosts_is_an_error) {
   ck_assert(!many.decode(6, 5));
   ck_assert_ptr_nonnull(std::strstr(
       many.error, "rank 0 on host h0 and rank 3 on host h3 have the same address (10.0.0.9)"));
+}
+END_TEST
+
+const char* roads_of(const PeerAddress& peer) {
+  char text[96];
+  static std::string all;
+  all = format_address(peer.address, text, sizeof text);
+  for (const CompactAddress& more : peer.more)
+    if (more.family != 0)
+      all += std::string(", ") + format_address(expanded(more), text, sizeof text);
+  return all.c_str();
+}
+
+START_TEST(table_gives_every_address_of_a_rank_in_its_order) {
+  Table t;
+  t.also(1, {"192.168.7.1", "2001:db8::1"});
+  ck_assert_msg(t.decode(), "%s", t.error);
+  ck_assert_str_eq(roads_of(t.peers[0]), "10.0.0.1 port 1000");
+  ck_assert_str_eq(roads_of(t.peers[1]),
+                   "10.0.0.2 port 1001, 192.168.7.1 port 2001, 2001:db8::1 port 2001");
+  t.blob[1].more[1].family = 7;
+  ck_assert(!t.decode());
+  ck_assert_str_eq(t.error, "the address of rank 1 has an unknown address family");
+  t.blob[1].more[1].family = 4;
+  t.blob[1].more[1].port = 0;
+  ck_assert(!t.decode());
+  ck_assert_str_eq(t.error, "the address of rank 1 has no port");
+}
+END_TEST
+
+// Machines behind NAT each have 10.0.2.15.
+START_TEST(address_that_two_hosts_have_is_left_out_where_there_is_another) {
+  Table t;
+  for (int i = 0; i < 3; ++i) {
+    t.place(i, "10.0.2.15");
+    std::memset(t.blob[i].network, i + 1, sizeof t.blob[i].network);
+  }
+  t.also(0, {"192.168.56.1"});
+  t.also(1, {"192.168.56.2", "172.16.0.1"});
+  t.also(2, {"172.16.0.1", "192.168.56.3"});
+  for (int rank = 0; rank < 3; ++rank) {
+    ck_assert_msg(t.decode(3, rank), "%s", t.error);
+    ck_assert_str_eq(roads_of(t.peers[0]), "192.168.56.1 port 2000");
+    ck_assert_str_eq(roads_of(t.peers[1]), "192.168.56.2 port 2001");
+    ck_assert_str_eq(roads_of(t.peers[2]), "192.168.56.3 port 2002");
+  }
+  // rank 1 has nothing of its own any more
+  t.also(1, {"192.168.56.3"});
+  for (int rank = 0; rank < 3; ++rank) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert(t.fault == StartFault::kTable);
+    ck_assert_ptr_nonnull(std::strstr(
+        t.error, "rank 0 on host h0 and rank 1 on host h1 have the same address (10.0.2.15)"));
+  }
+}
+END_TEST
+
+START_TEST(ranks_of_one_host_keep_the_addresses_that_they_share) {
+  Table t;
+  for (int i = 0; i < 3; ++i) {
+    t.place(i, i < 2 ? "10.0.0.1" : "10.0.0.9");
+    t.also(i, {i < 2 ? "192.168.7.1" : "192.168.7.9"});
+    std::memset(t.blob[i].network, i < 2 ? 1 : 2, sizeof t.blob[i].network);
+  }
+  ck_assert_msg(t.decode(), "%s", t.error);
+  ck_assert_str_eq(roads_of(t.peers[0]), "10.0.0.1 port 1000, 192.168.7.1 port 2000");
+  ck_assert_str_eq(roads_of(t.peers[1]), "10.0.0.1 port 1001, 192.168.7.1 port 2001");
+  // Another host has one of them: it is left out for both.
+  t.also(2, {"10.0.0.1"});
+  ck_assert_msg(t.decode(), "%s", t.error);
+  ck_assert_str_eq(roads_of(t.peers[0]), "192.168.7.1 port 2000");
+  ck_assert_str_eq(roads_of(t.peers[1]), "192.168.7.1 port 2001");
+  ck_assert_str_eq(roads_of(t.peers[2]), "10.0.0.9 port 1002");
 }
 END_TEST
 

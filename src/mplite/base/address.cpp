@@ -62,6 +62,40 @@ void set_scope(sockaddr_storage& address, std::uint32_t scope) {
   std::memcpy(&address, &in6, sizeof in6);
 }
 
+CompactAddress compact(const sockaddr_storage& address) {
+  CompactAddress made = {};
+  made.port = port_of(address);
+  if (address.ss_family == AF_INET) {
+    const sockaddr_in in = as_v4(address);
+    made.family = 4;
+    std::memcpy(made.bytes, &in.sin_addr, sizeof in.sin_addr);
+  } else if (address.ss_family == AF_INET6) {
+    const sockaddr_in6 in6 = as_v6(address);
+    made.family = 6;
+    made.scope = in6.sin6_scope_id;
+    std::memcpy(made.bytes, &in6.sin6_addr, sizeof in6.sin6_addr);
+  }
+  return made;
+}
+
+sockaddr_storage expanded(const CompactAddress& address) {
+  sockaddr_storage made;
+  memset(&made, 0, sizeof made);
+  if (address.family == 4) {
+    auto& in = reinterpret_cast<sockaddr_in&>(made);
+    in.sin_family = AF_INET;
+    in.sin_port = htons(address.port);
+    memcpy(&in.sin_addr, address.bytes, sizeof in.sin_addr);
+  } else if (address.family == 6) {
+    auto& in6 = reinterpret_cast<sockaddr_in6&>(made);
+    in6.sin6_family = AF_INET6;
+    in6.sin6_port = htons(address.port);
+    in6.sin6_scope_id = address.scope;
+    memcpy(&in6.sin6_addr, address.bytes, sizeof in6.sin6_addr);
+  }
+  return made;
+}
+
 const char* format_address(const sockaddr_storage& address, char* text, std::size_t size) {
   char host[INET6_ADDRSTRLEN] = "";
   BoundedText out(text, size);

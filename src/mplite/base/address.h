@@ -28,6 +28,22 @@ bool is_same_host(const sockaddr_storage& a, const sockaddr_storage& b) MPLITE_S
 bool is_loopback(const sockaddr_storage& address);
 bool is_link_local(const sockaddr_storage& address);
 
+// How many addresses a rank publishes at most.
+inline constexpr int kAddressesMax = 4;
+
+// An address of either family in 24 bytes, as cards and tables of peers have it. Host byte order
+// but for `bytes`.
+struct CompactAddress {
+  std::uint8_t bytes[16];  // of IPv4 the first four; the rest is zero
+  std::uint32_t scope;     // of a link-local IPv6 address
+  std::uint16_t port;
+  std::uint8_t family;  // 4, 6, or 0: none
+  std::uint8_t zero;
+};
+static_assert(sizeof(CompactAddress) == 24);
+CompactAddress compact(const sockaddr_storage& address);
+sockaddr_storage expanded(const CompactAddress& address) MPLITE_SIGNAL_SAFE;
+
 // "10.0.0.2 port 4711", "fe80::1%3 port 80"; without a port when it is 0. Returns `text`.
 const char* format_address(const sockaddr_storage& address, char* text, std::size_t size);
 

@@ -100,15 +100,16 @@ const Row kTable[] = {
     {{"LITE_IFACE", "list", "auto",
       "auto, or interface names and networks (eth0,10.1.0.0/16), then exclusions "
       "(^docker0,^192.168.0.0/16)",
-      "The interface to listen on, in order of preference; auto takes what mpiexec's -iface names, "
-      "else leaves out loopback, bridges of containers and what is down."},
+      "The interfaces to be reached by, the best first: up to four addresses, which peers try in "
+      "turn. auto: what mpiexec's -iface names, else all but loopback, bridges of containers and "
+      "what is down."},
      [](MPLITE_PARSE) {
        if (std::strcmp(text, "auto") == 0) return k.iface = IfaceList{}, true;
        return parse_iface_list(text, k.iface, why, size);
      },
      [](MPLITE_FORMAT) { format_iface(k.iface, text, size); }},
     {{"LITE_FAMILY", "choice", "any", "any, ipv4 or ipv6",
-      "The address family to use; any prefers IPv4."},
+      "The address family to use; any: both, IPv4 first."},
      [](MPLITE_PARSE) {
        for (const Family family : {Family::kAny, Family::kIpv4, Family::kIpv6}) {
          if (std::strcmp(text, family_name(family)) != 0) continue;

@@ -14,14 +14,25 @@ std::uint32_t Callers::connections_wanted() const {
                                                                  : kListenNodesMax);
 }
 
+void Callers::start(int missing) {
+  missing_ = missing;
+  if (missing_ == 0) listener_.keep_first();
+}
+
+void Callers::no_longer_missing() {
+  if (--missing_ != 0) return;
+  stop_hearing();
+  listener_.keep_first();
+}
+
 int Callers::hear(int signo) {
-  if (listener_.hearing() || missing_ == 0 || listener_.fd() < 0) return 0;
+  if (listener_.hearing() || missing_ == 0 || !listener_.is_there()) return 0;
   if (const int rc = listener_.hear(signo); rc < 0) return rc;
   const auto apply = [&](int fd) {
     ++core_.counters.other_calls;
     if (signo != 0) signals_.drive(fd, true);
   };
-  apply(listener_.fd());
+  listener_.for_each(apply);
   for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next) {
     if (c->handshake.ours) continue;
     c->handshake.heard_apart = core_.net.watch_caller(c->fd, c->pool_handle, false) == 0;
@@ -32,13 +43,13 @@ int Callers::hear(int signo) {
 
 void Callers::stop_hearing() {
   if (!listener_.hearing()) return;
-  core_.net.unwatch_caller(listener_.fd());
+  listener_.for_each([this](int fd) { core_.net.unwatch_caller(fd); });
   for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     if (c->handshake.heard_apart) leave(*c);
   const bool apart = listener_.signal() != 0;
   listener_.stop_hearing();
   if (apart) {
-    signals_.drive(listener_.fd());
+    listener_.for_each([this](int fd) { signals_.drive(fd); });
     if (signals_.enabled()) core_.gate.ask_drain();
   }
   ++core_.counters.other_calls;

@@ -19,11 +19,9 @@ class Callers {
   Callers& operator=(const Callers&) = delete;
 
   // `missing` ranks may call.
-  void start(int missing) { missing_ = missing; }
+  void start(int missing);
   // One of them has been connected, or lost.
-  void no_longer_missing() MPLITE_SIGNAL_SAFE {
-    if (--missing_ == 0) stop_hearing();
-  }
+  void no_longer_missing() MPLITE_SIGNAL_SAFE;
   // Connections that should be free for them: all of them may call at once while the application
   // computes.
   std::uint32_t connections_wanted() const MPLITE_SIGNAL_SAFE;

@@ -13,6 +13,9 @@ namespace {
 constexpr std::int64_t kTieNs =
     500'000'000;  // after a tie the peer's connection has this long before we try again
 constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
+// So long an address has to answer, before the next one is tried; doubled each round. Twice what
+// TCP waits before it says its first word again, as that may be lost on the best of networks.
+constexpr std::int64_t kAddressNs = 2'000'000'000;
 constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
 constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
@@ -57,6 +60,7 @@ int Connector::want_connection(int peer) {
   p.give_up_ns = now + core_.options.connect_timeout_ns;
   p.attempts = 0;
   p.connect_error = 0;
+  p.turns.start(parts_.remote.address_count(peer), dead_addresses_);
   begin_connect(peer);
   return p.state == PeerState::kLost ? -p.error : 0;
 }
@@ -80,13 +84,14 @@ void Connector::begin_connect(int peer) {
     if (core_.mode.in_signal_handler || !parts_.up.refill())
       return;  // retried from poll() in ordinary context
   }
-  const sockaddr_storage& address = parts_.remote.address_of(peer);
+  const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
   if (address.ss_family == 0) return lose(peer, EHOSTUNREACH);
   int fd = core_.net.open_stream(address.ss_family);
   ++core_.counters.other_calls;
   while ((fd == -EMFILE || fd == -ENFILE) && make_room())
     fd = core_.net.open_stream(address.ss_family);
   if (fd < 0) {
+    if (!may_pass(-fd) && p.turns.count() > 1) return try_next_address(peer, -fd, true);
     if (!may_pass(-fd)) return lose(peer, -fd);
     return retry_later(peer, -fd, kRetryNs);
   }
@@ -99,6 +104,8 @@ void Connector::begin_connect(int peer) {
   core_.set_state(*c, ConnectionState::kConnecting);
   core_.net.set_options(fd, core_.options.stream);
   p.connection = c;
+  if (p.turns.count() > 1)
+    p.next_address_ns = core_.net.now_ns() + (kAddressNs << std::min(p.turns.rounds(), 4));
   core_.handshaking.add(*c);
   parts_.signals.drive(fd);
   const int rc = core_.net.connect(fd, address);
@@ -128,6 +135,14 @@ void Connector::come_up(Connection& c, int peer) {
   core_.handshaking.remove(c);
   if (c.handshake.heard_apart) parts_.callers.proved(c);
   c.peer = peer;
+  if (c.handshake.ours) {
+    const int current = p.turns.current();
+    dead_addresses_ =
+        static_cast<std::uint8_t>((dead_addresses_ | p.turns.reached()) & ~(1u << current));
+  } else {
+    p.turns.called_from(parts_.remote.address_count(peer),
+                        std::max(parts_.remote.find_address(peer, c.remote), 0));
+  }
   start_tuning(c);
   core_.set_state(c, ConnectionState::kUp);
   p.connection = &c;
@@ -162,9 +177,26 @@ void Connector::attempt_failed(Connection& c, int error) {
   drop(c);
   // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
   const bool closed = error == ECONNRESET || error == ECONNABORTED || error == EPIPE;
-  if (!closed && (spoke || !may_pass(error))) return lose(peer, error);
+  const bool final = !closed && (spoke || !may_pass(error));
+  if (!closed && p.turns.count() > 1) return try_next_address(peer, error, final);
+  if (final) return lose(peer, error);
+  // Twice is no accident: perhaps somebody else has that address.
+  if (p.turns.count() > 1 && p.attempts > 0) p.turns.next();
   retry_later(peer, closed ? 0 : error,
               closed && is_lower(peer) ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
+}
+
+// The peer has several addresses, and the current one did not lead to it.
+void Connector::try_next_address(int peer, int error, bool final) {
+  Peer& p = core_.peers[peer];
+  const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
+  p.turns.failed(error, final);
+  if (p.turns.exhausted()) return lose(peer, error);
+  if (p.turns.rounds() == 0) core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
+  const bool same_round = p.turns.next();
+  retry_later(peer, error, same_round ? 0 : kRetryNs << std::min(p.turns.rounds(), 6));
+  if (same_round && p.state == PeerState::kMaking)
+    begin_connect(peer);  // comes back here at most once for each address
 }
 
 // `error`: why the last attempt failed before TCP was up; 0: it failed later.
@@ -219,6 +251,8 @@ void Connector::look_at_attempts(std::int64_t now) {
       continue;
     if (now >= p.give_up_ns)
       lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
+    else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns)
+      attempt_failed(*p.connection, ETIMEDOUT);
     else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler)
       begin_connect(i);  // the handler had no node for it, or the attempt before failed
   }
@@ -231,8 +265,10 @@ void Connector::discount_absence(std::int64_t now) {
   if (away <= 0) return;
   for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
-    if (p.state == PeerState::kMaking && (p.connection == nullptr || !is_tcp_up(*p.connection)))
-      p.give_up_ns += away;
+    if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
+      continue;
+    p.give_up_ns += away;
+    p.next_address_ns += away;
   }
 }
 
@@ -254,7 +290,7 @@ void Connector::look_for_silence() {
 // Whether we have a connection with a peer at this address, or are making one.
 bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {
   for (int i = 0; i < core_.peer_count; ++i)
-    if (core_.peers[i].connection != nullptr && is_same_host(parts_.remote.address_of(i), address))
+    if (core_.peers[i].connection != nullptr && parts_.remote.find_address(i, address) >= 0)
       return true;
   return false;
 }
@@ -263,7 +299,7 @@ bool Connector::is_host_of_a_missing_peer(const sockaddr_storage& address) const
   for (int i = 0; i < core_.peer_count; ++i) {
     const PeerState state = core_.peers[i].state;
     if (i != core_.options.rank && (state == PeerState::kIdle || state == PeerState::kMaking) &&
-        is_same_host(parts_.remote.address_of(i), address))
+        parts_.remote.find_address(i, address) >= 0)
       return true;
   }
   return false;

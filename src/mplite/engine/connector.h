@@ -78,6 +78,7 @@ class Connector {
 
  private:
   void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
+  void try_next_address(int peer, int error, bool final) MPLITE_SIGNAL_SAFE;
   bool make_room() MPLITE_SIGNAL_SAFE;
   void retry_later(int peer, int error, std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   void start_tuning(Connection& c) const MPLITE_SIGNAL_SAFE;
@@ -89,6 +90,7 @@ class Connector {
   void* lost_self_ = nullptr;
   std::int64_t deadlines_looked_ns_ = 0;
   std::int64_t silence_look_ns_ = 0;
+  std::uint8_t dead_addresses_ = 0;  // numbers of those that led nowhere where another did
 };
 
 }  // namespace mplite

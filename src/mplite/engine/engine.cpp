@@ -8,6 +8,8 @@
 #include <cstring>
 
 #include "mplite/base/address.h"
+#include "mplite/base/bounded_text.h"
+#include "mplite/base/libc_compat.h"
 #include "mplite/observe/log.h"
 
 namespace mplite {
@@ -16,7 +18,10 @@ Engine::Engine(Net& net, const EngineOptions& options)
     : core_(net, options),
       up_(*this),
       listener_(
-          net, core_.counters, options.listener, options.spare,
+          net, core_.counters,
+          {options.listener, options.more_listeners[0], options.more_listeners[1],
+           options.more_listeners[2]},
+          options.spare,
           options.peers != nullptr ? options.peers[options.rank].address.ss_family : AF_UNSPEC),
       readiness_(core_, up_),
       signals_(core_, listener_),
@@ -64,9 +69,9 @@ int Engine::start() {
   if (!core_.peer_table.start(ranks, ranks + kRemoteMax) || !remote_.start()) return -ENOMEM;
   core_.peers = core_.peer_table.data();
   core_.peer_count = core_.options.size;
+  if (const int rc = listener_.start(); rc < 0) return rc;
   callers_.start(core_.options.size - 1);
-  if (!refill()) return -ENOMEM;
-  return listener_.start();
+  return refill() ? 0 : -ENOMEM;
 }
 
 bool Engine::refill() {
@@ -78,7 +83,7 @@ bool Engine::refill() {
 }
 
 void Engine::disown() {
-  if (listener_.fd() >= 0) core_.net.disown(listener_.fd());
+  listener_.for_each([this](int fd) { core_.net.disown(fd); });
   for (int i = 0; i < core_.peer_count; ++i)
     if (core_.peers[i].connection != nullptr) core_.net.disown(core_.peers[i].connection->fd);
   for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
@@ -119,13 +124,24 @@ void Engine::key_of(int peer, std::uint8_t (&key)[kKeyBytes]) const {
 }
 
 const char* Engine::describe(int peer, char* text, std::size_t size) const {
+  const AddressTurns& turns = core_.peers[peer].turns;
   char address[96];
-  format_address(remote_.address_of(peer), address, sizeof address);
+  BoundedText out(text, size);
   if (core_.is_remote(peer))
-    std::snprintf(text, size, "a process of another job (%s)", address);
+    out.add("a process of another job (");
   else
-    std::snprintf(text, size, "rank %d on host %s (%s)", peer, core_.options.peers[peer].host,
-                  address);
+    out.add("rank %d on host %s (", peer, core_.options.peers[peer].host);
+  // Those that led nowhere, with the reason; else the one that is in use.
+  int told = 0;
+  for (int i = 0; i < turns.count() && turns.count() > 1; ++i)
+    if (turns.error_of(i) != 0)
+      out.add("%s%s: %s", told++ == 0 ? "" : "; ",
+              format_address(remote_.address_of(peer, i), address, sizeof address),
+              error_text(turns.error_of(i)));
+  if (told == 0)
+    out.add("%s",
+            format_address(remote_.address_of(peer, turns.current()), address, sizeof address));
+  out.add(")");
   return text;
 }
 

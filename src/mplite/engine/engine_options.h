@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mplite/base/address.h"
 #include "mplite/net/handshake.h"
 #include "mplite/net/net.h"
 #include "mplite/net/process_name.h"
@@ -13,9 +14,10 @@
 
 namespace mplite {
 
-// One rank's address and names, as wireup.h decodes them from the table.
+// One rank's addresses and names, as wireup.h decodes them from the table.
 struct PeerAddress {
-  sockaddr_storage address;
+  sockaddr_storage address;                // the best
+  CompactAddress more[kAddressesMax - 1];  // what may lead there too, in order; family 0 ends them
   char host[64];
   std::uint8_t name_key[kKeyBytes];  // see process_name.h
   std::uint64_t credits,
@@ -27,6 +29,7 @@ struct EngineOptions {
   int size = 1;
   const PeerAddress* peers = nullptr;  // `size` entries, kept by the caller for the engine's life
   int listener = -1;                   // open and listening; the engine closes it
+  int more_listeners[kAddressesMax - 1] = {-1, -1, -1};  // the same, of our other addresses
   int spare = -1;  // a descriptor to give up for a connection when the process has none left; the
                    // engine closes it
   std::uint8_t secret[32] = {};

@@ -174,8 +174,11 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     // Both sides started one: the one that the lower rank began stays. Ours had sent no frame
     // yet, so nothing is lost with it.
     ++core_.counters.ties;
-    if (!connector_.is_lower(peer)) return connector_.drop(c);
     Connection* own = p.connection;
+    // One that has no answer yet may be on its way to an address that leads nowhere. The peer has
+    // not heard of it, and so keeps its own.
+    const bool in_vain = p.turns.count() > 1 && !is_tcp_up(*own);
+    if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
     p.connection = nullptr;
     yield_tie(*own);
   }

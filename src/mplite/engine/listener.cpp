@@ -1,4 +1,4 @@
-// The listening socket and its shortages.
+// The listening sockets and their shortages.
 #include "mplite/engine/listener.h"
 
 #include <cerrno>
@@ -9,20 +9,56 @@ bool is_shortage(int error) {
   return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
 }
 
+Listener::Listener(Net& net, Counters& counters, const Sockets& sockets, int spare, int family)
+    : net_(net),
+      counters_(counters),
+      sockets_(sockets),
+      spare_(spare),
+      family_(family),
+      has_spare_(spare >= 0) {
+  while (count_ < kAddressesMax && sockets_[static_cast<std::size_t>(count_)] >= 0) ++count_;
+}
+
 Listener::~Listener() {
-  if (fd_ >= 0) net_.close(fd_);
+  for_each([this](int fd) { net_.close(fd); });
   if (spare_ >= 0) net_.close(spare_);
 }
 
+// The same with every socket, or with none: 0 or -errno.
+template <typename F>
+int Listener::try_each(F attempt, void (*undo)(Net& net, int fd)) {
+  for (int i = 0; i < count_; ++i) {
+    ++counters_.other_calls;
+    const int rc = attempt(sockets_[static_cast<std::size_t>(i)]);
+    if (rc >= 0) continue;
+    while (--i >= 0) undo(net_, sockets_[static_cast<std::size_t>(i)]);
+    return rc;
+  }
+  return 0;
+}
+
 int Listener::start() {
-  if (fd_ < 0) return 0;
-  ++counters_.other_calls;
-  return net_.watch(fd_, kToken, kReadable);
+  return try_each([this](int fd) { return net_.watch(fd, kToken, kReadable); }, unwatch_one);
+}
+
+void Listener::keep_first() {
+  for (; count_ > 1; --count_) {
+    const int fd = sockets_[static_cast<std::size_t>(count_ - 1)];
+    if (!paused()) net_.unwatch(fd);
+    net_.close(fd);
+    counters_.other_calls += 2;
+  }
+  turn_ = 0;
 }
 
 int Listener::accept(sockaddr_storage& from) {
-  ++counters_.other_calls;
-  return net_.accept(fd_, from);
+  int rc = -EAGAIN;
+  for (int tries = count_; rc == -EAGAIN && tries > 0; --tries) {
+    ++counters_.other_calls;
+    rc = net_.accept(sockets_[static_cast<std::size_t>(turn_)], from);
+    if (rc == -EAGAIN) turn_ = (turn_ + 1) % count_;
+  }
+  return rc;
 }
 
 bool Listener::give_spare() {
@@ -42,8 +78,10 @@ void Listener::regain_spare() {
 bool Listener::pause(bool counts) {
   const bool news = !failing_;
   failing_ = true;
-  net_.unwatch(fd_);
-  ++counters_.other_calls;
+  for_each([this](int fd) {
+    net_.unwatch(fd);
+    ++counters_.other_calls;
+  });
   resumes_ns_ = net_.now_ns() + kRetryNs;
   if (counts) ++failed_;
   return news;
@@ -51,12 +89,12 @@ bool Listener::pause(bool counts) {
 
 void Listener::resume_when_due(std::int64_t now_ns) {
   if (!paused() || now_ns < resumes_ns_) return;
-  resumes_ns_ = net_.watch(fd_, kToken, kReadable) == 0 ? 0 : net_.now_ns() + kRetryNs;
-  ++counters_.other_calls;
+  resumes_ns_ = start() == 0 ? 0 : net_.now_ns() + kRetryNs;
 }
 
 int Listener::hear(int signo) {
-  const int rc = net_.watch_caller(fd_, kToken, false);
+  const int rc =
+      try_each([this](int fd) { return net_.watch_caller(fd, kToken, false); }, unwatch_caller_of);
   if (rc < 0) return rc;
   signal_ = signo;
   hearing_ = true;

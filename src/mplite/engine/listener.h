@@ -1,12 +1,14 @@
-// The listening socket: when epoll is asked about it, what is done when a caller cannot be
+// The listening sockets: when epoll is asked about them, what is done when a caller cannot be
 // accepted, and how a rank that computes hears callers. Used by the engine; uses net.h,
 // allowance.h.
 #pragma once
 #include <sys/socket.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 
+#include "mplite/base/address.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/net/net.h"
 #include "mplite/observe/counters.h"
@@ -24,22 +26,25 @@ class Listener {
   // After an accept for which the process had no descriptor.
   static constexpr std::int64_t kRetryNs = 100'000'000;
 
-  // `fd`: open and listening, or -1: there is none. `spare`: a descriptor of `family` to give up
-  // for a connection when the process has none left, or -1. Both are closed with the listener.
-  Listener(Net& net, Counters& counters, int fd, int spare, int family)
-      : net_(net),
-        counters_(counters),
-        fd_(fd),
-        spare_(spare),
-        family_(family),
-        has_spare_(spare >= 0) {}
+  // Open and listening, one for each address, the first is the best one's; -1: there is none.
+  using Sockets = std::array<int, kAddressesMax>;
+
+  // `spare`: a descriptor of `family` to give up for a connection when the process has none left,
+  // or -1. It and the sockets are closed with the listener.
+  Listener(Net& net, Counters& counters, const Sockets& sockets, int spare, int family);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
 
-  int fd() const MPLITE_SIGNAL_SAFE { return fd_; }
-  // Asks epoll about it. 0 or -errno. Ordinary context, once.
+  bool is_there() const MPLITE_SIGNAL_SAFE { return count_ > 0; }
+  template <typename F>
+  void for_each(F each) const MPLITE_SIGNAL_SAFE {
+    for (int i = 0; i < count_; ++i) each(sockets_[static_cast<std::size_t>(i)]);
+  }
+  // Asks epoll about them. 0 or -errno. Ordinary context, once.
   int start();
+  // From now on processes of other jobs may call only, which know one address. Not while hearing.
+  void keep_first() MPLITE_SIGNAL_SAFE;
   // A caller's socket, or -errno as Net::accept.
   int accept(sockaddr_storage& from) MPLITE_SIGNAL_SAFE;
 
@@ -82,8 +87,15 @@ class Listener {
  private:
   Net& net_;
   Counters& counters_;
-  const int fd_;
-  int spare_;  // -1: in use
+  template <typename F>
+  int try_each(F attempt, void (*undo)(Net& net, int fd)) MPLITE_SIGNAL_SAFE;
+  static void unwatch_one(Net& net, int fd) MPLITE_SIGNAL_SAFE { net.unwatch(fd); }
+  static void unwatch_caller_of(Net& net, int fd) MPLITE_SIGNAL_SAFE { net.unwatch_caller(fd); }
+
+  Sockets sockets_;
+  int count_ = 0;
+  int turn_ = 0;  // the socket that is asked first for a caller
+  int spare_;     // -1: in use
   const int family_;
   const bool has_spare_;
   bool failing_ = false;         // the last accept did, for want of a descriptor

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "mplite/engine/address_turns.h"
 #include "mplite/engine/connection.h"
 #include "mplite/engine/states.h"
 
@@ -21,8 +22,10 @@ struct Peer {
   int error = 0;
   int corks = 0;
   PeerState state = PeerState::kIdle;
-  std::uint8_t attempts = 0;  // ours that were closed before they were up
-  std::int64_t retry_ns = 0;  // no new one before
+  std::uint8_t attempts = 0;         // ours that were closed before they were up
+  AddressTurns turns;                // which of its addresses we try, or are connected to
+  std::int64_t retry_ns = 0;         // no new one before
+  std::int64_t next_address_ns = 0;  // with several: the attempt has so long to get an answer
 };
 
 }  // namespace mplite

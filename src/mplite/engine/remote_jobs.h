@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "mplite/base/address.h"
 #include "mplite/base/growing_table.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/engine_core.h"
@@ -57,6 +58,24 @@ class RemoteJobs {
   }
   const sockaddr_storage& address_of(int peer) const MPLITE_SIGNAL_SAFE {
     return core_.is_remote(peer) ? process(peer).address : core_.options.peers[peer].address;
+  }
+  // How many addresses it has, and one of them. Address 0 is address_of(); a process of another job
+  // has no other.
+  int address_count(int peer) const MPLITE_SIGNAL_SAFE {
+    int count = 1;
+    while (!core_.is_remote(peer) && count < kAddressesMax &&
+           core_.options.peers[peer].more[count - 1].family != 0)
+      ++count;
+    return count;
+  }
+  sockaddr_storage address_of(int peer, int number) const MPLITE_SIGNAL_SAFE {
+    return number == 0 ? address_of(peer) : expanded(core_.options.peers[peer].more[number - 1]);
+  }
+  // Which of them this is, whatever the ports; -1: none.
+  int find_address(int peer, const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE {
+    int i = address_count(peer) - 1;
+    while (i >= 0 && !is_same_host(address_of(peer, i), address)) --i;
+    return i;
   }
   // The number of a remote process, or -ENOENT.
   int find(const std::uint8_t* name_key) const MPLITE_SIGNAL_SAFE;

@@ -19,7 +19,7 @@ void SocketSignals::drive_all(int tid, int signo) {
     else
       core_.net.set_signal_driven(fd, 0, signo);
   };
-  if (listener_.fd() >= 0) apply(listener_.fd(), true);
+  listener_.for_each([&](int fd) { apply(fd, true); });
   for (int i = 0; i < core_.peer_count; ++i)
     if (core_.peers[i].connection != nullptr) apply(core_.peers[i].connection->fd, false);
   for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
@@ -31,7 +31,7 @@ void SocketSignals::set_enabled(bool on) {
   enabled_ = on;
   if (tid_ == 0) return;
   ++core_.counters.other_calls;
-  if (listener_.fd() >= 0 && listener_.signal() == 0) core_.net.set_signals(listener_.fd(), on);
+  if (listener_.signal() == 0) listener_.for_each([&](int fd) { core_.net.set_signals(fd, on); });
   for (int i = 0; i < core_.peer_count; ++i) {
     const Connection* c = core_.peers[i].connection;
     if (c == nullptr || c->state != ConnectionState::kUp) continue;

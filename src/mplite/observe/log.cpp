@@ -58,6 +58,10 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
     case NoteCode::kAcceptFailed:
       std::snprintf(text, size, "cannot accept a connection: %s%s", reason, descriptor_cure(error));
       return;
+    case NoteCode::kAddressFailed:
+      std::snprintf(text, size, "rank %d does not answer at %s (%s): its next address is tried",
+                    peer, from, reason);
+      return;
     case NoteCode::kPeerLost: std::snprintf(text, size, "lost rank %d: %s", peer, reason); return;
     case NoteCode::kForeignLost:
       std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);

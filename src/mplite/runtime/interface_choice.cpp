@@ -1,4 +1,4 @@
-// Which interface a process listens on, and the listener there.
+// On which addresses a process may be called, and the listeners there.
 #include "mplite/runtime/interface_choice.h"
 
 #include <errno.h>
@@ -43,6 +43,23 @@ Preference preference(const Candidate& c) {
   return point_to_point ? kV6PointToPoint : kV6;
 }
 
+// Whether the candidate is one more road: addresses that mean nothing on other networks are taken
+// alone, and of an interface one of each family.
+bool adds_to(const InterfaceChoice& choice, const Candidate& c) {
+  const auto stands_alone = [](const sockaddr_storage& address) {
+    return is_loopback(address) || is_link_local(address);
+  };
+  if (stands_alone(choice.address) || stands_alone(c.address)) return false;
+  const auto repeats = [&c](const char(&name)[16], const sockaddr_storage& address) {
+    return is_same_host(address, c.address) || (std::strncmp(name, c.name, sizeof name) == 0 &&
+                                                address.ss_family == c.address.ss_family);
+  };
+  if (repeats(choice.name, choice.address)) return false;
+  for (int i = 0; i < choice.more_count; ++i)
+    if (repeats(choice.more[i].name, choice.more[i].address)) return false;
+  return true;
+}
+
 // Why the candidate cannot be chosen, or null. `rule` is the first wanted rule that it fits.
 const char* why_not(const Candidate& c, const IfaceList& wanted, Family family, int& rule) {
   rule = 0;
@@ -62,19 +79,48 @@ const char* why_not(const Candidate& c, const IfaceList& wanted, Family family, 
   return nullptr;
 }
 
-}  // namespace
-
-bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
-                      InterfaceChoice& choice, char* seen, std::size_t size) {
+// Of those that are left, the best; -1: none. Lower rules first, then lower preferences, then as in
+// the list.
+int best_of(const Candidate* list, int count, const IfaceList& wanted, Family family,
+            const InterfaceChoice* besides) {
   int best = -1, best_rule = 0;
   for (int i = 0; i < count; ++i) {
     int rule = 0;
     if (why_not(list[i], wanted, family, rule) != nullptr) continue;
+    if (besides != nullptr && !adds_to(*besides, list[i])) continue;
     if (best >= 0 &&
         (rule > best_rule || (rule == best_rule && preference(list[i]) >= preference(list[best]))))
       continue;
     best = i;
     best_rule = rule;
+  }
+  return best;
+}
+
+bool is_chosen(const InterfaceChoice& choice, const Candidate& c) {
+  for (int i = 0; i < choice.more_count; ++i)
+    if (is_same_host(choice.more[i].address, c.address)) return true;
+  return false;
+}
+
+}  // namespace
+
+bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
+                      InterfaceChoice& choice, char* seen, std::size_t size) {
+  const int best = best_of(list, count, wanted, family, nullptr);
+  InterfaceChoice made;
+  if (best >= 0) {
+    std::memcpy(made.name, list[best].name, sizeof made.name);
+    made.address = list[best].address;
+    set_port(made.address, 0);
+    while (made.more_count < kAddressesMax - 1) {
+      const int next = best_of(list, count, wanted, family, &made);
+      if (next < 0) break;
+      InterfaceChoice::Other& other = made.more[made.more_count++];
+      std::memcpy(other.name, list[next].name, sizeof other.name);
+      other.address = list[next].address;
+      set_port(other.address, 0);
+    }
   }
   BoundedText out(seen, size);
   if (best < 0) {
@@ -97,6 +143,8 @@ bool choose_interface(const Candidate* list, int count, const IfaceList& wanted,
     const char* why = why_not(list[i], wanted, family, rule);
     if (i == best)
       why = "chosen";
+    else if (best >= 0 && is_chosen(made, list[i]))
+      why = "if the first does not lead here";
     else if (why == nullptr && preference(list[i]) == kLoopback)
       why = "loopback, taken only when nothing else is there";
     else if (why == nullptr)
@@ -105,10 +153,6 @@ bool choose_interface(const Candidate* list, int count, const IfaceList& wanted,
             format_address(list[i].address, text, sizeof text), why);
   }
   if (best < 0) return false;
-  InterfaceChoice made;
-  std::memcpy(made.name, list[best].name, sizeof made.name);
-  made.address = list[best].address;
-  set_port(made.address, 0);
   choice = made;
   return true;
 }
@@ -132,42 +176,63 @@ int list_interfaces(Candidate* list, int room) {
   return count;
 }
 
-int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
-                  std::size_t size) {
+namespace {
+
+// A listener at the address, whose port it sets. -errno: no port of the range can be had.
+int listen_at(Net& net, sockaddr_storage& address, const Knobs& knobs) {
   StreamOptions options = {};
   options.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
   const int span = knobs.port_lo == 0 ? 1 : knobs.port_hi - knobs.port_lo + 1;
   const int start = static_cast<int>(static_cast<unsigned>(getpid()) % static_cast<unsigned>(span));
   int rc = 0;
   for (int i = 0; i < span; ++i) {
-    const int fd = net.open_stream(choice.address.ss_family);
-    if (fd < 0) {
-      rc = fd;
-      break;
-    }
+    const int fd = net.open_stream(address.ss_family);
+    if (fd < 0) return fd;
     net.set_options(fd, options);  // accepted sockets inherit the buffer sizes, which must be known
                                    // before the handshake of TCP
-    sockaddr_storage address = choice.address;
-    set_port(address, knobs.port_lo == 0
-                          ? std::uint16_t{0}
-                          : static_cast<std::uint16_t>(knobs.port_lo + (start + i) % span));
-    rc = net.bind_and_listen(fd, address);
-    if (rc >= 0) rc = net.local_address(fd, address);
+    sockaddr_storage bound = address;
+    set_port(bound, knobs.port_lo == 0
+                        ? std::uint16_t{0}
+                        : static_cast<std::uint16_t>(knobs.port_lo + (start + i) % span));
+    rc = net.bind_and_listen(fd, bound);
+    if (rc >= 0) rc = net.local_address(fd, bound);
     if (rc >= 0) {
-      choice.address = address;
+      address = bound;
       return fd;
     }
     net.close(fd);
     if (rc != -EADDRINUSE && rc != -EACCES)
       break;  // EACCES: a port below 1024, the next one may do
   }
+  return rc;
+}
+
+}  // namespace
+
+int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
+                  std::size_t size) {
+  const int fd = listen_at(net, choice.address, knobs);
+  if (fd >= 0) return fd;
   char text[96];
   BoundedText out(error, size);
   out.add("cannot listen on %s (%s): %s", choice.name,
-          format_address(choice.address, text, sizeof text), error_text(-rc));
+          format_address(choice.address, text, sizeof text), error_text(-fd));
   if (knobs.port_lo != 0)
     out.add("; no port of LITE_PORT_RANGE=%u:%u can be had", knobs.port_lo, knobs.port_hi);
-  return rc;
+  return fd;
+}
+
+void open_more_listeners(Net& net, InterfaceChoice& choice, const Knobs& knobs,
+                         int (&listeners)[kAddressesMax - 1]) {
+  int kept = 0;
+  for (int& fd : listeners) fd = -1;
+  for (int i = 0; i < choice.more_count; ++i) {
+    const int fd = listen_at(net, choice.more[i].address, knobs);
+    if (fd < 0) continue;
+    choice.more[kept] = choice.more[i];
+    listeners[kept++] = fd;
+  }
+  choice.more_count = kept;
 }
 
 }  // namespace mplite

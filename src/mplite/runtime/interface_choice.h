@@ -1,10 +1,11 @@
-// Which interface a process listens on, and the listener there. Used by process.cpp and
+// On which addresses a process may be called, and the listeners there. Used by process.cpp and
 // lite_info.cpp. Ordinary context only.
 #pragma once
 #include <sys/socket.h>
 
 #include <cstddef>
 
+#include "mplite/base/address.h"
 #include "mplite/config/iface_list.h"
 #include "mplite/config/knobs.h"
 
@@ -19,16 +20,23 @@ struct Candidate {
   sockaddr_storage address = {};  // a link-local IPv6 address with its scope id
 };
 
+// The best, and what else may lead here; port 0.
 struct InterfaceChoice {
   char name[16] = {};
-  sockaddr_storage address = {};  // port 0
+  sockaddr_storage address = {};
+  struct Other {
+    char name[16] = {};
+    sockaddr_storage address = {};
+  } more[kAddressesMax - 1] = {};
+  int more_count = 0;
 };
 
 // Pure. Default: up and with carrier, not loopback, not the bridge of a container or
-// virtual-machine system; in the order of the list; with Family::kAny the first IPv4, else the
-// first global IPv6, else a link-local one; loopback only when nothing else is there. `wanted`
-// overrides all of that and what it names must exist. `seen` (`size` bytes, always written) tells
-// each candidate and why it was left out. False: nothing fits; then `seen` is the error sentence.
+// virtual-machine system; with Family::kAny those of IPv4, then tunnels, then global IPv6, each in
+// the order of the list; link-local and loopback addresses only when nothing else is there, and
+// then one. Of an interface one address of each family. `wanted` overrides all of that and what it
+// names must exist. `seen` (`size` bytes, always written) tells each candidate and why it was left
+// out. False: nothing fits; then `seen` is the error sentence.
 bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
                       InterfaceChoice& choice, char* seen, std::size_t size);
 
@@ -42,5 +50,10 @@ inline constexpr int kCandidatesMax = 256;
 // -errno with a sentence in `error`.
 int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
                   std::size_t size);
+
+// The same for what else may lead here. An address where nobody can listen is taken out of the
+// choice. The rest of `listeners` is -1.
+void open_more_listeners(Net& net, InterfaceChoice& choice, const Knobs& knobs,
+                         int (&listeners)[kAddressesMax - 1]);
 
 }  // namespace mplite

@@ -8,6 +8,7 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
+#include <iterator>
 #include <new>
 
 #include "mplite/base/address.h"
@@ -80,6 +81,7 @@ StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_si
     return StartFault::kSystem;
   }
   listener = fd;
+  open_more_listeners(net, choice, knobs, more_listeners);
   spare = net.open_stream(choice.address.ss_family);
   if (spare < 0) {
     std::snprintf(error, error_size, "no descriptor is left for a connection: %s%s",
@@ -125,6 +127,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.peers = peers;
   options.keys = keys;
   options.listener = listener;
+  std::copy(std::begin(more_listeners), std::end(more_listeners), options.more_listeners);
   options.spare = spare;
   options.connect_timeout_ns = knobs.connect_timeout_ns;
   options.frame_bytes = knobs.frame_bytes;
@@ -146,6 +149,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
     return StartFault::kMemory;
   }
   listener = spare = -1;
+  for (int& each : more_listeners) each = -1;
   if (const int rc = engine->start(); rc < 0) {
     std::snprintf(error, error_size, "the engine does not start: %s%s", strerror(-rc),
                   descriptor_cure(-rc));
@@ -193,6 +197,8 @@ Process::~Process() {
   end_engine();
   delete[] peers;
   if (listener >= 0) close(listener);
+  for (const int each : more_listeners)
+    if (each >= 0) close(each);
   if (spare >= 0) close(spare);
 }
 

@@ -26,7 +26,7 @@ namespace mplite {
 namespace {
 
 constexpr std::uint32_t kBlobMagic = 0x4244414c;  // "LADB"
-constexpr std::uint8_t kBlobVersion = 3;
+constexpr std::uint8_t kBlobVersion = 4;
 
 bool host_name_is_sound(const char (&host)[64]) {
   const std::size_t length = strnlen(host, sizeof host);
@@ -37,20 +37,11 @@ bool host_name_is_sound(const char (&host)[64]) {
 }
 
 sockaddr_storage blob_address(const AddressBlob& blob) {
-  sockaddr_storage address = {};
-  if (blob.family == 4) {
-    sockaddr_in in = {};
-    in.sin_family = AF_INET;
-    std::memcpy(&in.sin_addr, blob.address, sizeof in.sin_addr);
-    std::memcpy(&address, &in, sizeof in);
-  } else {
-    sockaddr_in6 in6 = {};
-    in6.sin6_family = AF_INET6;
-    std::memcpy(&in6.sin6_addr, blob.address, sizeof in6.sin6_addr);
-    std::memcpy(&address, &in6, sizeof in6);
-  }
-  set_port(address, blob.port);
-  return address;
+  CompactAddress address = {};
+  std::memcpy(address.bytes, blob.address, blob.family == 4 ? 4 : sizeof address.bytes);
+  address.family = blob.family;
+  address.port = blob.port;
+  return expanded(address);
 }
 
 AddressBlob blob_at(const void* table, int rank) {
@@ -122,16 +113,11 @@ void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob) {
   made.version = kBlobVersion;
   made.port = port_of(choice.address);
   made.pid = static_cast<std::uint32_t>(getpid());
-  if (choice.address.ss_family == AF_INET) {
-    const sockaddr_in in = as_v4(choice.address);
-    made.family = 4;
-    std::memcpy(made.address, &in.sin_addr, sizeof in.sin_addr);
-  } else {
-    const sockaddr_in6 in6 = as_v6(choice.address);
-    made.family = 6;
-    made.scope = in6.sin6_scope_id;
-    std::memcpy(made.address, &in6.sin6_addr, sizeof in6.sin6_addr);
-  }
+  const CompactAddress best = compact(choice.address);
+  made.family = best.family;
+  made.scope = best.scope;
+  std::memcpy(made.address, best.bytes, sizeof made.address);
+  for (int i = 0; i < choice.more_count; ++i) made.more[i] = compact(choice.more[i].address);
   net.random(made.share, sizeof made.share);
   digest_place(made.place);
   digest_network(made.network);
@@ -205,59 +191,122 @@ bool files_differ(const void* table, int size, int rank, const SecretFile& file,
   return false;
 }
 
-// Whether two ranks that share no network stack have published one address: behind NAT, or clones
-// of one virtual machine.
-StartFault addresses_clash(const void* table, int size, const PeerAddress* peers,
-                           BoundedText& out) {
+int addresses_of(const PeerAddress& peer) {
+  int count = 1;
+  while (count < kAddressesMax && peer.more[count - 1].family != 0) ++count;
+  return count;
+}
+
+// Without those whose bits are set in `slots`; at least one stays.
+void keep_others(PeerAddress& peer, std::uint8_t slots) {
+  if (slots == 0) return;
+  const PeerAddress all = peer;
+  int kept = 0;
+  for (CompactAddress& each : peer.more) each = {};
+  for (int k = 0; k < addresses_of(all); ++k) {
+    if ((slots >> k & 1) != 0) continue;
+    if (kept == 0)
+      peer.address = k == 0 ? all.address : expanded(all.more[k - 1]);
+    else
+      peer.more[kept - 1] = all.more[k - 1];
+    ++kept;
+  }
+}
+
+// Whether two ranks may have one address: in one network stack, at two ports. One port cannot be
+// had twice there: these are copies of a machine that has not booted since.
+bool may_share_address(const AddressBlob& a, const AddressBlob& b) {
+  static const std::uint8_t kUnknown[sizeof AddressBlob::network] = {};
+  const bool known = std::memcmp(a.network, kUnknown, sizeof kUnknown) != 0 &&
+                     std::memcmp(b.network, kUnknown, sizeof kUnknown) != 0;
+  return (known ? std::memcmp(a.network, b.network, sizeof kUnknown) == 0
+                : std::strncmp(a.host, b.host, sizeof a.host) == 0) &&
+         a.port != b.port;
+}
+
+// Where two ranks that share no network stack have published one address (behind NAT, clones of one
+// virtual machine), it leads to neither: they go by their others. A fault where a rank has none.
+StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, BoundedText& out) {
   struct Place {
     std::uint8_t address[17];  // with the family
+    std::uint8_t slot;
     int rank;
   };
-  auto* places = new (std::nothrow) Place[static_cast<std::size_t>(size)];
-  if (places == nullptr) {
+  const auto room = static_cast<std::size_t>(size) * kAddressesMax;
+  auto* places = new (std::nothrow) Place[room];
+  auto* clashing = new (std::nothrow) std::uint8_t[static_cast<std::size_t>(size)]();  // slots
+  if (places == nullptr || clashing == nullptr) {
+    delete[] places;
+    delete[] clashing;
     out.add("out of memory for the addresses of %d ranks", size);
     return StartFault::kMemory;
   }
+  int count = 0;
+  const auto add = [&](int rank, int slot, std::uint8_t family, const std::uint8_t* address) {
+    Place& place = places[count++];
+    place.address[0] = family;
+    std::memcpy(place.address + 1, address, sizeof place.address - 1);
+    place.slot = static_cast<std::uint8_t>(slot);
+    place.rank = rank;
+  };
   for (int i = 0; i < size; ++i) {
     const AddressBlob blob = blob_at(table, i);
-    places[i].address[0] = blob.family;
-    std::memcpy(places[i].address + 1, blob.address, sizeof blob.address);
-    places[i].rank = i;
+    add(i, 0, blob.family, blob.address);
+    for (int k = 1; k < kAddressesMax && blob.more[k - 1].family != 0; ++k)
+      add(i, k, blob.more[k - 1].family, blob.more[k - 1].bytes);
   }
-  std::sort(places, places + size, [](const Place& a, const Place& b) {
+  std::sort(places, places + count, [](const Place& a, const Place& b) {
     const int order = std::memcmp(a.address, b.address, sizeof a.address);
     return order != 0 ? order < 0 : a.rank < b.rank;
   });
-  int first = -1, second = -1;
-  for (int i = 1, begin = 0; i < size; ++i) {
-    if (std::memcmp(places[i].address, places[begin].address, sizeof places[i].address) != 0) {
-      begin = i;
-      continue;
+  // Calls `each` with every group of equal addresses that are not of one network stack: its first
+  // place, the end, and one of another stack than the first.
+  const auto for_clashes = [&](auto each) {
+    for (int begin = 0, end = 0; begin < count; begin = end) {
+      int other = -1;
+      for (end = begin + 1; end < count && std::memcmp(places[end].address, places[begin].address,
+                                                       sizeof places[end].address) == 0;
+           ++end)
+        if (other < 0 && !may_share_address(blob_at(table, places[begin].rank),
+                                            blob_at(table, places[end].rank)))
+          other = end;
+      if (other >= 0) each(begin, end, other);
     }
-    static const std::uint8_t kUnknown[sizeof AddressBlob::network] = {};
-    const AddressBlob a = blob_at(table, places[begin].rank), b = blob_at(table, places[i].rank);
-    const bool known = std::memcmp(a.network, kUnknown, sizeof kUnknown) != 0 &&
-                       std::memcmp(b.network, kUnknown, sizeof kUnknown) != 0;
-    // One port cannot be had twice in one network stack: these are copies of a machine that has not
-    // booted since.
-    const bool same = (known ? std::memcmp(a.network, b.network, sizeof kUnknown) == 0
-                             : std::strncmp(a.host, b.host, sizeof a.host) == 0) &&
-                      a.port != b.port;
-    if (same || (first >= 0 && places[begin].rank >= first)) continue;
-    first = places[begin].rank;
-    second = places[i].rank;
-  }
+  };
+  for_clashes([&](int begin, int end, int) {
+    for (int i = begin; i < end; ++i) {
+      std::uint8_t& slots = clashing[places[i].rank];
+      slots = static_cast<std::uint8_t>(slots | 1u << places[i].slot);
+    }
+  });
+  int first = -1, second = -1;
+  CompactAddress both = {};
+  for_clashes([&](int begin, int end, int other) {
+    for (int i = begin; i < end; ++i) {
+      const int rank = places[i].rank;
+      if (clashing[rank] != (1u << addresses_of(peers[rank])) - 1) continue;
+      const bool with_begin =
+          !may_share_address(blob_at(table, places[begin].rank), blob_at(table, rank));
+      const int partner = places[i != begin && with_begin ? begin : other].rank;
+      if (first >= 0 && first <= std::min(rank, partner)) continue;
+      first = std::min(rank, partner);
+      second = std::max(rank, partner);
+      both.family = places[i].address[0];
+      std::memcpy(both.bytes, places[i].address + 1, sizeof both.bytes);
+    }
+  });
   delete[] places;
+  if (first < 0)
+    for (int i = 0; i < size; ++i) keep_others(peers[i], clashing[i]);
+  delete[] clashing;
   if (first < 0) return StartFault::kNone;
   char text[96];
-  sockaddr_storage address = peers[first].address;
-  set_port(address, 0);
   out.add(
       "rank %d on host %s and rank %d on host %s have the same address (%s) and are not on one "
       "host, so that they cannot reach each other; name a network interface with "
       "an address of its own on each host by LITE_IFACE",
       first, peers[first].host, second, peers[second].host,
-      format_address(address, text, sizeof text));
+      format_address(expanded(both), text, sizeof text));
   return StartFault::kTable;
 }
 
@@ -268,6 +317,11 @@ const char* fault_of(const AddressBlob& blob) {
   if (blob.version != kBlobVersion) return "is of another version of ch_lite";
   if (blob.family != 4 && blob.family != 6) return "has an unknown address family";
   if (blob.port == 0) return "has no port";
+  for (const CompactAddress& more : blob.more)
+    if (more.family != 0 && more.family != 4 && more.family != 6)
+      return "has an unknown address family";
+  for (const CompactAddress& more : blob.more)
+    if (more.family != 0 && more.port == 0) return "has no port";
   if (!host_name_is_sound(blob.host)) return "has no sound host name";
   return nullptr;
 }
@@ -336,6 +390,8 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
       return StartFault::kTable;
     }
     peers[i].address = blob_address(blob);
+    std::memcpy(peers[i].more, blob.more, sizeof peers[i].more);
+    for (CompactAddress& more : peers[i].more) more.scope = 0;  // link-local ones are not there
     std::memcpy(peers[i].host, blob.host, sizeof peers[i].host);
     std::memcpy(peers[i].name_key, blob.name_key, sizeof peers[i].name_key);
     peers[i].credits = blob.credits;
@@ -345,7 +401,8 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
   if (files_differ(table, size, rank, file, out)) return StartFault::kTable;
   if (loopback_is_out_of_reach(peers, size, out)) return StartFault::kTable;
   if (!set_scopes(table, size, rank, peers, out)) return StartFault::kArgument;
-  if (const StartFault fault = addresses_clash(table, size, peers, out); fault != StartFault::kNone)
+  if (const StartFault fault = leave_out_clashes(table, size, peers, out);
+      fault != StartFault::kNone)
     return fault;
   std::uint8_t made[kSecretBytes];
   crypto_generichash_final(&hash, made, sizeof made);

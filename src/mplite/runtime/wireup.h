@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "mplite/base/address.h"
 #include "mplite/runtime/interface_choice.h"
 #include "mplite/runtime/secret_file.h"
 
@@ -24,7 +25,7 @@ enum class StartFault {
 };
 
 // What a process publishes: its card. Little-endian; the address in network order as in a sockaddr.
-inline constexpr std::size_t kAddressBlobBytes = 256;
+inline constexpr std::size_t kAddressBlobBytes = 320;
 inline constexpr std::uint8_t kFailedFamily =
     0xff;  // in place of 4 or 6: the rest is that of a FailedBlob
 struct AddressBlob {
@@ -46,7 +47,8 @@ struct AddressBlob {
   std::uint8_t
       fingerprint[kFingerprintBytes];  // of LITE_SECRET_FILE, see secret_file.h; zero: none
   std::uint8_t network[16];            // equal on ranks that share a network stack; zero: not known
-  std::uint8_t reserved[32];           // zero
+  CompactAddress more[kAddressesMax - 1];  // what may lead here too
+  std::uint8_t reserved[24];               // zero
 };
 static_assert(sizeof(AddressBlob) == kAddressBlobBytes &&
               std::is_trivially_copyable_v<AddressBlob>);
@@ -59,7 +61,7 @@ struct FailedBlob {
   std::uint8_t family;  // kFailedFamily
   std::uint16_t zero;
   char host[64];     // terminated
-  char reason[184];  // terminated; one line of printable text
+  char reason[248];  // terminated; one line of printable text
 };
 static_assert(sizeof(FailedBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<FailedBlob>);
 
@@ -83,7 +85,9 @@ int ranks_sharing_place(const void* table, int size, int rank);
 
 // Reads `size` blobs in rank order, checks them, and computes the job's secret: keyed BLAKE2b over
 // all shares; the key is a label, or made of `file`, which all ranks must have the same of (or
-// none). A link-local address gets the scope of this rank's own interface. On a fault: `error` says
+// none). A link-local address gets the scope of this rank's own interface. An address that two
+// hosts have (behind NAT) leads to neither, and is left out where a rank has another one. On a
+// fault: `error` says
 // what is wrong, outputs unchanged but `peers`. kTable: a rank that cannot start, cards that
 // contradict one another, both named. `table` needs no alignment. Allocates.
 StartFault decode_table(const void* table, int size, int rank, const SecretFile& file,

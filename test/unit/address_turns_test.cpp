@@ -1,0 +1,116 @@
+// address_turns.h: in which order a peer's addresses are tried.
+#include "mplite/engine/address_turns.h"
+
+#include <cerrno>
+#include <initializer_list>
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+constexpr std::uint8_t bits(std::initializer_list<int> numbers) {
+  std::uint8_t all = 0;
+  for (const int i : numbers) all = static_cast<std::uint8_t>(all | 1u << i);
+  return all;
+}
+
+void expect_round(AddressTurns& turns, std::initializer_list<int> order) {
+  int left = static_cast<int>(order.size());
+  for (const int number : order) {
+    ck_assert_int_eq(turns.current(), number);
+    turns.failed(ETIMEDOUT, false);
+    ck_assert_int_eq(turns.next(), --left > 0);
+  }
+}
+
+START_TEST(one_address_is_a_round_of_its_own) {
+  AddressTurns turns;
+  turns.start(1, 0);
+  for (int round = 0; round < 300; ++round) expect_round(turns, {0});
+  ck_assert_int_eq(turns.rounds(), 255);
+}
+END_TEST
+
+START_TEST(addresses_that_led_nowhere_with_others_come_last) {
+  const struct {
+    int count;
+    std::uint8_t last;
+    std::initializer_list<int> order;
+  } table[] = {
+      {4, 0, {0, 1, 2, 3}},
+      {4, bits({0}), {1, 2, 3, 0}},
+      {4, bits({1, 3}), {0, 2, 1, 3}},
+      {4, bits({0, 1, 2, 3}), {0, 1, 2, 3}},
+      {2, bits({0}), {1, 0}},
+      {2, bits({0, 3}), {1, 0}},  // has no such address
+      {1, bits({0}), {0}},
+  };
+  for (const auto& row : table) {
+    AddressTurns turns;
+    turns.start(row.count, row.last);
+    ck_assert_int_eq(turns.count(), row.count);
+    for (int round = 0; round < 3; ++round) {
+      ck_assert_int_eq(turns.rounds(), round);
+      expect_round(turns, row.order);
+    }
+  }
+}
+END_TEST
+
+START_TEST(addresses_of_no_use_are_passed_over_until_none_is_left) {
+  AddressTurns turns;
+  turns.start(3, bits({0}));
+  ck_assert_int_eq(turns.current(), 1);
+  turns.failed(ECONNREFUSED, true);
+  ck_assert(!turns.exhausted());
+  ck_assert(turns.next());
+  expect_round(turns, {2, 0});
+  expect_round(turns, {2, 0});
+  turns.failed(EAFNOSUPPORT, true);
+  ck_assert(turns.next());
+  expect_round(turns, {0});
+  expect_round(turns, {0});
+  turns.failed(ECONNREFUSED, true);
+  ck_assert(turns.exhausted());
+  ck_assert_int_eq(turns.error_of(0), ECONNREFUSED);
+  ck_assert_int_eq(turns.error_of(1), ECONNREFUSED);
+  ck_assert_int_eq(turns.error_of(2), EAFNOSUPPORT);
+}
+END_TEST
+
+START_TEST(what_was_tried_in_vain_is_told_once_the_peer_is_reached) {
+  AddressTurns turns;
+  turns.start(4, 0);
+  turns.failed(ETIMEDOUT, false);
+  turns.next();
+  turns.failed(EHOSTUNREACH, false);
+  turns.next();
+  ck_assert_int_eq(turns.current(), 2);
+  ck_assert_uint_eq(turns.reached(), bits({0, 1}));
+  for (int i = 0; i < 4; ++i) ck_assert_int_eq(turns.error_of(i), 0);
+  ck_assert_uint_eq(turns.reached(), 0);
+  // The one that failed at first leads there now.
+  turns.start(2, 0);
+  turns.failed(EHOSTUNREACH, false);
+  turns.next();
+  turns.failed(ETIMEDOUT, false);
+  turns.next();
+  ck_assert_uint_eq(turns.reached(), bits({1}));
+}
+END_TEST
+
+START_TEST(caller_is_known_by_the_address_that_it_came_from) {
+  AddressTurns turns;
+  turns.start(3, 0);
+  turns.failed(ETIMEDOUT, false);
+  turns.called_from(3, 2);
+  ck_assert_int_eq(turns.current(), 2);
+  ck_assert_int_eq(turns.error_of(0), 0);
+}
+END_TEST
+
+}  // namespace
+
+int main() { return run_tests("address_turns"); }
