@@ -414,6 +414,24 @@ int MPIDIG_mpi_win_free(MPIR_Win** win) {
   windows_freed++;
   return MPIDI_LITE_win_free_hook(*win);
 }
+static MPIDIG_win_target_t locked_target;
+MPIDIG_win_target_t* MPIDIG_win_target_find(MPIR_Win* win, int rank) {
+  return rank == OTHER ? &locked_target : NULL;
+}
+/* The host's ends of epochs: the hook, with the lock held where it is, and then the message. */
+int MPIDIG_mpi_win_complete(MPIR_Win* win) {
+  if (HOST_IS_5) lock_depth++;
+  const int error = MPIDI_LITE_rma_win_cmpl_hook(win);
+  if (HOST_IS_5) lock_depth--;
+  return error;
+}
+int MPIDIG_mpi_win_unlock_all(MPIR_Win* win) { return MPIDIG_mpi_win_complete(win); }
+int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win) {
+  if (HOST_IS_5) lock_depth++;
+  const int error = MPIDI_LITE_rma_target_cmpl_hook(rank, win);
+  if (HOST_IS_5) lock_depth--;
+  return error;
+}
 static int by_messages[4];
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
                          MPIR_Win* win) {
@@ -1433,6 +1451,36 @@ START_TEST(hooks_wait_for_what_is_pending_there) {
 }
 END_TEST
 
+static int end_epoch(int which, int nocheck) {
+  locked_target.sync.assert_mode = win.sync.assert_mode = nocheck;
+  return which == 0   ? MPIDI_LITE_mpi_win_complete(&win)
+         : which == 1 ? MPIDI_LITE_mpi_win_unlock(OTHER, &win, NULL)
+                      : MPIDI_LITE_mpi_win_unlock_all(&win);
+}
+/* The target learns of the end by a message, which a put that has left whole precedes; without a
+ * lock there is no message, and a flush sends none either. */
+START_TEST(ends_of_epochs_wait_for_what_their_message_may_overtake) {
+  const int which = _i / 2;
+  for (int nocheck = 0; nocheck <= MPI_MODE_NOCHECK; nocheck += MPI_MODE_NOCHECK) {
+    make_window(memory, kWindow);
+    code = LITE_PENDING;
+    on_wait = last_one_completes;
+    waits = 0;
+    left_whole = _i % 2;
+    ck_assert_int_eq(access_at(HOST_PUT, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+    ck_assert_int_eq(end_epoch(which, nocheck), MPI_SUCCESS);
+    const bool waited = !left_whole || (nocheck != 0 && which != 0);
+    ck_assert_int_eq(waits, waited);
+    if (HOST_IS_5) lock_depth++;
+    ck_assert_int_eq(MPIDI_LITE_rma_target_cmpl_hook(OTHER, &win), MPI_SUCCESS); /* of a flush */
+    if (HOST_IS_5) lock_depth--;
+    ck_assert_int_eq(waits, 1);
+    end_window();
+    windows_freed = 0;
+  }
+}
+END_TEST
+
 START_TEST(window_that_is_not_made_is_not_exposed_any_more) {
   win = (MPIR_Win){.comm_ptr = &comm, .base = memory, .size = kWindow, .disp_unit = DISP_UNIT};
   allgather_error = MPI_ERR_OTHER;
@@ -1933,6 +1981,7 @@ int main(void) {
   ADD_LOOP(access_that_the_device_refuses_is_an_error_and_leaves_nothing, 4);
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
+  ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
   ADD(window_expects_messages_while_it_lives);
   ADD_LOOP(receive_that_was_matched_here_completes_the_one_in_shared_memory, 3);

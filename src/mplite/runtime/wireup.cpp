@@ -197,14 +197,14 @@ int addresses_of(const PeerAddress& peer) {
   return count;
 }
 
-// Without those whose bits are set in `slots`; at least one stays.
-void keep_others(PeerAddress& peer, std::uint8_t slots) {
-  if (slots == 0) return;
+// Without those whose bits are set in `numbers`; at least one stays.
+void keep_others(PeerAddress& peer, std::uint8_t numbers) {
+  if (numbers == 0) return;
   const PeerAddress all = peer;
   int kept = 0;
   for (CompactAddress& each : peer.more) each = {};
   for (int k = 0; k < addresses_of(all); ++k) {
-    if ((slots >> k & 1) != 0) continue;
+    if ((numbers >> k & 1) != 0) continue;
     if (kept == 0)
       peer.address = k == 0 ? all.address : expanded(all.more[k - 1]);
     else
@@ -224,29 +224,21 @@ bool may_share_address(const AddressBlob& a, const AddressBlob& b) {
          a.port != b.port;
 }
 
-// Where two ranks that share no network stack have published one address (behind NAT, clones of one
-// virtual machine), it leads to neither: they go by their others. A fault where a rank has none.
-StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, BoundedText& out) {
-  struct Place {
-    std::uint8_t address[17];  // with the family
-    std::uint8_t slot;
-    int rank;
-  };
-  const auto room = static_cast<std::size_t>(size) * kAddressesMax;
-  auto* places = new (std::nothrow) Place[room];
-  auto* clashing = new (std::nothrow) std::uint8_t[static_cast<std::size_t>(size)]();  // slots
-  if (places == nullptr || clashing == nullptr) {
-    delete[] places;
-    delete[] clashing;
-    out.add("out of memory for the addresses of %d ranks", size);
-    return StartFault::kMemory;
-  }
+// One address of one rank.
+struct Place {
+  std::uint8_t address[17];  // with the family
+  std::uint8_t number;       // of it among the rank's
+  int rank;
+};
+
+// All of the table's, sorted by address and rank. Returns how many; `places` has room.
+int list_places(const void* table, int size, Place* places) {
   int count = 0;
-  const auto add = [&](int rank, int slot, std::uint8_t family, const std::uint8_t* address) {
+  const auto add = [&](int rank, int number, std::uint8_t family, const std::uint8_t* address) {
     Place& place = places[count++];
     place.address[0] = family;
     std::memcpy(place.address + 1, address, sizeof place.address - 1);
-    place.slot = static_cast<std::uint8_t>(slot);
+    place.number = static_cast<std::uint8_t>(number);
     place.rank = rank;
   };
   for (int i = 0; i < size; ++i) {
@@ -259,53 +251,78 @@ StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, Bo
     const int order = std::memcmp(a.address, b.address, sizeof a.address);
     return order != 0 ? order < 0 : a.rank < b.rank;
   });
-  // Calls `each` with every group of equal addresses that are not of one network stack: its first
-  // place, the end, and one of another stack than the first.
-  const auto for_clashes = [&](auto each) {
-    for (int begin = 0, end = 0; begin < count; begin = end) {
-      int other = -1;
-      for (end = begin + 1; end < count && std::memcmp(places[end].address, places[begin].address,
-                                                       sizeof places[end].address) == 0;
-           ++end)
-        if (other < 0 && !may_share_address(blob_at(table, places[begin].rank),
-                                            blob_at(table, places[end].rank)))
-          other = end;
-      if (other >= 0) each(begin, end, other);
-    }
-  };
-  for_clashes([&](int begin, int end, int) {
-    for (int i = begin; i < end; ++i) {
-      std::uint8_t& slots = clashing[places[i].rank];
-      slots = static_cast<std::uint8_t>(slots | 1u << places[i].slot);
-    }
-  });
-  int first = -1, second = -1;
-  CompactAddress both = {};
-  for_clashes([&](int begin, int end, int other) {
+  return count;
+}
+
+// Calls `each` with every group of equal addresses that are not of one network stack: its first
+// place, its end, and one of another stack than the first.
+template <typename F>
+void for_clashes(const void* table, const Place* places, int count, F each) {
+  for (int begin = 0, end = 0; begin < count; begin = end) {
+    int other = -1;
+    for (end = begin + 1; end < count && std::memcmp(places[end].address, places[begin].address,
+                                                     sizeof places[end].address) == 0;
+         ++end)
+      if (other < 0 &&
+          !may_share_address(blob_at(table, places[begin].rank), blob_at(table, places[end].rank)))
+        other = end;
+    if (other >= 0) each(begin, end, other);
+  }
+}
+
+// The lowest pair of ranks with one address of which one has no other; a.rank is the lower one's,
+// -1: there is none. `clashing`: bits of each rank's addresses.
+void find_unreachable(const void* table, const PeerAddress* peers, const Place* places, int count,
+                      const std::uint8_t* clashing, Place& a, Place& b) {
+  a.rank = -1;
+  for_clashes(table, places, count, [&](int begin, int end, int other) {
     for (int i = begin; i < end; ++i) {
       const int rank = places[i].rank;
       if (clashing[rank] != (1u << addresses_of(peers[rank])) - 1) continue;
-      const bool with_begin =
-          !may_share_address(blob_at(table, places[begin].rank), blob_at(table, rank));
-      const int partner = places[i != begin && with_begin ? begin : other].rank;
-      if (first >= 0 && first <= std::min(rank, partner)) continue;
-      first = std::min(rank, partner);
-      second = std::max(rank, partner);
-      both.family = places[i].address[0];
-      std::memcpy(both.bytes, places[i].address + 1, sizeof both.bytes);
+      const bool shares_with_begin =
+          i == begin || may_share_address(blob_at(table, places[begin].rank), blob_at(table, rank));
+      const Place& partner = places[shares_with_begin ? other : begin];
+      if (a.rank >= 0 && a.rank <= std::min(rank, partner.rank)) continue;
+      a = rank < partner.rank ? places[i] : partner;
+      b = rank < partner.rank ? partner : places[i];
     }
   });
+}
+
+// Where two ranks that share no network stack have published one address (behind NAT, clones of one
+// virtual machine), it leads to neither: they go by their others. A fault where a rank has none.
+StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, BoundedText& out) {
+  auto* places = new (std::nothrow) Place[static_cast<std::size_t>(size) * kAddressesMax];
+  auto* clashing = new (std::nothrow) std::uint8_t[static_cast<std::size_t>(size)]();
+  Place a = {}, b = {};
+  const bool memory = places != nullptr && clashing != nullptr;
+  if (memory) {
+    const int count = list_places(table, size, places);
+    for_clashes(table, places, count, [&](int begin, int end, int) {
+      for (int i = begin; i < end; ++i) {
+        std::uint8_t& numbers = clashing[places[i].rank];
+        numbers = static_cast<std::uint8_t>(numbers | 1u << places[i].number);
+      }
+    });
+    find_unreachable(table, peers, places, count, clashing, a, b);
+    for (int i = 0; a.rank < 0 && i < size; ++i) keep_others(peers[i], clashing[i]);
+  }
   delete[] places;
-  if (first < 0)
-    for (int i = 0; i < size; ++i) keep_others(peers[i], clashing[i]);
   delete[] clashing;
-  if (first < 0) return StartFault::kNone;
+  if (!memory) {
+    out.add("out of memory for the addresses of %d ranks", size);
+    return StartFault::kMemory;
+  }
+  if (a.rank < 0) return StartFault::kNone;
+  CompactAddress both = {};
+  both.family = a.address[0];
+  std::memcpy(both.bytes, a.address + 1, sizeof both.bytes);
   char text[96];
   out.add(
       "rank %d on host %s and rank %d on host %s have the same address (%s) and are not on one "
       "host, so that they cannot reach each other; name a network interface with "
       "an address of its own on each host by LITE_IFACE",
-      first, peers[first].host, second, peers[second].host,
+      a.rank, peers[a.rank].host, b.rank, peers[b.rank].host,
       format_address(expanded(both), text, sizeof text));
   return StartFault::kTable;
 }

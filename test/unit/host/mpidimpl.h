@@ -98,6 +98,9 @@ typedef struct MPIR_Win {
   MPI_Aint size;
   int disp_unit;
   struct {
+    int assert_mode;
+  } sync;
+  struct {
     struct {
       MPIDI_LITE_win_t lite;
     } netmod;

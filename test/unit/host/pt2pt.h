@@ -142,6 +142,17 @@ int host_check_epoch(int target_rank, const MPIR_Win* win);
     MPIR_ERR_CHECK(mpi_errno);                      \
   } while (0)
 int MPIDIG_mpi_win_free(MPIR_Win** win);
+#define MPIDIG_WIN(win, field) ((win)->field)
+enum { MPI_MODE_NOCHECK = 1024 };
+typedef struct {
+  struct {
+    int assert_mode;
+  } sync;
+} MPIDIG_win_target_t;
+MPIDIG_win_target_t* MPIDIG_win_target_find(MPIR_Win* win, int rank);
+int MPIDIG_mpi_win_complete(MPIR_Win* win);
+int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win);
+int MPIDIG_mpi_win_unlock_all(MPIR_Win* win);
 /* by active messages */
 enum { HOST_PUT, HOST_GET, HOST_RPUT, HOST_RGET };
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,

@@ -1,0 +1,134 @@
+/* One-sided communication: when native puts and gets are over. Waiting for them at flushes and the
+ * ends of epochs (lite_rma.c says why when), and what is done as they complete. */
+#include "lite_impl.h"
+
+/* ---- waiting ---- */
+
+/* Until *count, which completions bring down, is 0. VCI lock held, but let go meanwhile. */
+static int wait_until_zero(const int *count)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDIU_PROGRESS_WHILE(*(const volatile int *) count > 0, MPIDI_LITE_VCI);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
+/* The same for the hooks. */
+static int wait_for(const int *count)
+{
+    int mpi_errno;
+
+    MPIR_FUNC_ENTER;
+    MPIDI_LITE_LOCK_RMA_HOOK();
+    mpi_errno = wait_until_zero(count);
+    MPIDI_LITE_UNLOCK_RMA_HOOK();
+    MPIR_FUNC_EXIT;
+    return mpi_errno;
+}
+
+/* This thread ends an epoch by an active message to each target. */
+static __thread bool ends_by_message;
+
+int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    return wait_for(ends_by_message ? &lite->pending_local : &lite->pending);
+}
+
+int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win)
+{
+    return wait_for(&MPIDI_LITE_WIN(win).pending_local);
+}
+
+int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win)
+{
+    MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
+    if (targets == NULL)
+        return MPI_SUCCESS;
+    return wait_for(ends_by_message ? &targets[rank].pending_local : &targets[rank].pending);
+}
+
+int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+    return lite->targets ? wait_for(&lite->targets[rank].pending_local) : MPI_SUCCESS;
+}
+
+/* ---- the end of epochs ---- */
+
+int MPIDI_LITE_mpi_win_complete(MPIR_Win *win)
+{
+    int mpi_errno;
+
+    ends_by_message = true;
+    mpi_errno = MPIDIG_mpi_win_complete(win);
+    ends_by_message = false;
+    return mpi_errno;
+}
+
+/* With MPI_MODE_NOCHECK there was no lock, and no message gives it back. */
+int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
+{
+    int mpi_errno;
+    const MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
+
+    ends_by_message = target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0;
+    mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
+    ends_by_message = false;
+    return mpi_errno;
+}
+
+int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win)
+{
+    int mpi_errno;
+
+    ends_by_message = (MPIDIG_WIN(win, sync).assert_mode & MPI_MODE_NOCHECK) == 0;
+    mpi_errno = MPIDIG_mpi_win_unlock_all(win);
+    ends_by_message = false;
+    return mpi_errno;
+}
+
+int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
+{
+    int mpi_errno;
+
+    MPIDI_LITE_LOCK();
+    mpi_errno = wait_until_zero(&MPIDI_LITE_WIN(*win_ptr).pending);
+    MPIDI_LITE_UNLOCK();
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIDIG_mpi_win_free(win_ptr);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
+int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer)
+{
+    int mpi_errno = MPI_SUCCESS;
+    MPIR_Request *req = MPIDI_LITE_cookie_rma_request(cookie);
+    MPIDI_LITE_target_t *target =
+        req ? MPIDI_LITE_REQUEST(req).target : MPIDI_LITE_cookie_target(cookie);
+
+    target->pending--;
+    target->win->pending--;
+    if (holds_buffer) {
+        target->pending_local--;
+        target->win->pending_local--;
+    }
+    if (unlikely(status->error < 0))
+        mpi_errno = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
+    if (req) {
+        req->status.MPI_ERROR = mpi_errno;
+        MPIDI_LITE_COMPLETE(req);
+        return MPI_SUCCESS;
+    }
+    /* There is no request to carry it: the call that polls, which may be the one that waits for
+     * this, has to fail. */
+    return mpi_errno;
+}
