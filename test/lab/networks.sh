@@ -22,48 +22,48 @@ export LITE_FAMILY=ipv4
 
 cut_eth0
 start=$SECONDS
-LITE_IFACE=eth0,eth1 job 60 2 "$programs/messages" 1
+LITE_IFACE=eth0,eth1 job 60 2 "$programs/messages" 2 8 100000
 well && [ $((SECONDS - start)) -lt 20 ]
 result $? "the second network is taken where the first leads nowhere" "$out"
 grep -qE 'rank [01] does not answer at 10\.77\.0\.[12] port [0-9]+ \(.*\): its next address is tried' "$out"
 result $? "it is said which address did not answer, and why" "$out"
-LITE_IFACE=eth1,eth0 job 60 2 "$programs/messages" 1
+LITE_IFACE=eth1,eth0 job 60 2 "$programs/messages" 2 8 100000
 well && ! grep -q 'does not answer' "$out"
 result $? "nothing is said where the first one leads there" "$out"
-LITE_IFACE=eth0 LITE_CONNECT_TIMEOUT=3s job 60 2 "$programs/messages" 1
+LITE_IFACE=eth0 LITE_CONNECT_TIMEOUT=3s job 60 2 "$programs/messages" 2 8 100000
 ! well && ! hung && grep -q '10\.77\.0\.[12]' "$out"
 result $? "one address alone is tried as ever, and named in the error" "$out"
 mend_eth0
 
 ip -n "$LAB_NS_1" link set eth1 down
 ip -n "$LAB_NS_1" addr add 10.79.0.2/24 dev eth0 # published, and nobody hears who calls it on eth1
-LITE_IFACE=eth1,10.79.0.0/16,eth0 job 60 2 "$programs/messages" 1
+LITE_IFACE=eth1,10.79.0.0/16,eth0 job 60 2 "$programs/messages" 2 8 100000
 well
 result $? "the first network is taken where it is the second that leads nowhere" "$out"
 ip -n "$LAB_NS_1" addr del 10.79.0.2/24 dev eth0
 ip -n "$LAB_NS_1" link set eth1 up
 
-LITE_IFACE=eth2,eth0 job 60 2 "$programs/messages" 1
+LITE_IFACE=eth2,eth0 job 60 2 "$programs/messages" 2 8 100000
 well && ! grep -q '10\.0\.2\.15' "$out"
 result $? "an address that both hosts have is left out" "$out"
-LITE_IFACE=eth2 job 60 2 "$programs/messages" 1
+LITE_IFACE=eth2 job 60 2 "$programs/messages" 2 8 100000
 ! well && ! hung && grep -q 'have the same address (10\.0\.2\.15)' "$out"
 result $? "without another one the ranks are named at the start" "$out"
 
 cut_eth0
-LITE_IFACE=eth0,eth2,^10.79.0.0/16 LITE_CONNECT_TIMEOUT=6s job 60 2 "$programs/messages" 1
+LITE_IFACE=eth0,eth2,^10.79.0.0/16 LITE_CONNECT_TIMEOUT=6s job 60 2 "$programs/messages" 2 8 100000
 ! well && ! hung && grep -q '10\.77\.0\.[12]' "$out"
 result $? "where no address leads there the error names them" "$out"
 mend_eth0
 
 export LITE_FAMILY=any LITE_IFACE=eth0
-job 60 1 env LITE_FAMILY=ipv6 "$programs/messages" 1 : -n 1 "$programs/messages" 1
+job 60 1 env LITE_FAMILY=ipv6 "$programs/messages" 2 8 100000 : -n 1 "$programs/messages" 2 8 100000
 well
 result $? "a rank with IPv6 only and one with both" "$out"
-job 60 1 env LITE_FAMILY=ipv6 "$programs/messages" 1 : -n 1 env LITE_FAMILY=ipv4 "$programs/messages" 1
+job 60 1 env LITE_FAMILY=ipv6 "$programs/messages" 2 8 100000 : -n 1 env LITE_FAMILY=ipv4 "$programs/messages" 2 8 100000
 well
 result $? "a rank with IPv6 only and one that is called by IPv4" "$out"
-LITE_FAMILY=ipv6 job 60 2 "$programs/messages" 1
+LITE_FAMILY=ipv6 job 60 2 "$programs/messages" 2 8 100000
 well
 result $? "IPv6 only" "$out"
 plan
