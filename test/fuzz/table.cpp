@@ -35,6 +35,12 @@ AddressBlob true_card(int rank, std::uint8_t kind) {
   std::snprintf(card.host, sizeof card.host, "host%d", (kind & 32) != 0 ? rank : 0);
   card.place[0] = card.network[0] = static_cast<std::uint8_t>(kind >> 6);
   card.credits = card.unexpected_max = 1 << 20;
+  // One more of its own, and one that others have.
+  const auto own = static_cast<std::uint8_t>(rank + 1);
+  const CompactAddress more[2] = {{{10, 1, 0, own}, 0, 5000, 4, 0},
+                                  {{10, 0, 2, 15}, 0, 5001, 4, 0}};
+  for (int i = 0, bit = 64; i < 2; ++i, bit *= 2)
+    if ((kind & bit) != 0) card.more[card.more[0].family != 0 ? 1 : 0] = more[i];
   return card;
 }
 
@@ -42,7 +48,7 @@ AddressBlob true_card(int rank, std::uint8_t kind) {
 
 std::vector<fuzz::Seed> fuzz_seeds() {
   std::vector<fuzz::Seed> seeds;
-  for (const std::uint8_t kind : {0, 2, 4, 5, 7, 8, 21, 40, 60, 200})
+  for (const std::uint8_t kind : {0, 2, 4, 5, 7, 8, 21, 40, 60, 72, 136, 200, 201})
     seeds.push_back({3, 1, 0, kind, kind, static_cast<std::uint8_t>(kind ^ 32), 0, 0, 16, 0, 1});
   seeds.push_back(
       {2, 0, 1, 0, 255, 'o', 'u', 't', ' ', 'o', 'f', '\n', ' ', 'm', 'e', 'm', 'o', 'r', 'y'});
@@ -94,6 +100,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     char text[96];
     format_address(peer.address, text, sizeof text);
     fuzz::check_sentence(text, sizeof text);
+    for (const CompactAddress& more : peer.more) {
+      check(more.family == 0 || more.family == 4 || more.family == 6);
+      format_address(expanded(more), text, sizeof text);
+      fuzz::check_sentence(text, sizeof text);
+    }
   }
   return 0;
 }
