@@ -24,22 +24,24 @@ Listener::~Listener() {
   if (spare_ >= 0) net_.close(spare_);
 }
 
-// The same with every socket, or with none: 0 or -errno.
-template <typename F>
-int Listener::try_each(F attempt, void (*undo)(Net& net, int fd)) {
+// All of them, or none: 0 or -errno.
+int Listener::watch_all(bool as_callers) {
   for (int i = 0; i < count_; ++i) {
     ++counters_.other_calls;
-    const int rc = attempt(sockets_[static_cast<std::size_t>(i)]);
+    const int fd = sockets_[static_cast<std::size_t>(i)];
+    const int rc =
+        as_callers ? net_.watch_caller(fd, kToken, false) : net_.watch(fd, kToken, kReadable);
     if (rc >= 0) continue;
-    while (--i >= 0) undo(net_, sockets_[static_cast<std::size_t>(i)]);
+    while (--i >= 0) {
+      const int watched = sockets_[static_cast<std::size_t>(i)];
+      as_callers ? net_.unwatch_caller(watched) : net_.unwatch(watched);
+    }
     return rc;
   }
   return 0;
 }
 
-int Listener::start() {
-  return try_each([this](int fd) { return net_.watch(fd, kToken, kReadable); }, unwatch_one);
-}
+int Listener::start() { return watch_all(false); }
 
 void Listener::keep_first() {
   for (; count_ > 1; --count_) {
@@ -89,12 +91,11 @@ bool Listener::pause(bool counts) {
 
 void Listener::resume_when_due(std::int64_t now_ns) {
   if (!paused() || now_ns < resumes_ns_) return;
-  resumes_ns_ = start() == 0 ? 0 : net_.now_ns() + kRetryNs;
+  resumes_ns_ = watch_all(false) == 0 ? 0 : net_.now_ns() + kRetryNs;
 }
 
 int Listener::hear(int signo) {
-  const int rc =
-      try_each([this](int fd) { return net_.watch_caller(fd, kToken, false); }, unwatch_caller_of);
+  const int rc = watch_all(true);
   if (rc < 0) return rc;
   signal_ = signo;
   hearing_ = true;

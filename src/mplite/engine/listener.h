@@ -87,10 +87,7 @@ class Listener {
  private:
   Net& net_;
   Counters& counters_;
-  template <typename F>
-  int try_each(F attempt, void (*undo)(Net& net, int fd)) MPLITE_SIGNAL_SAFE;
-  static void unwatch_one(Net& net, int fd) MPLITE_SIGNAL_SAFE { net.unwatch(fd); }
-  static void unwatch_caller_of(Net& net, int fd) MPLITE_SIGNAL_SAFE { net.unwatch_caller(fd); }
+  int watch_all(bool as_callers) MPLITE_SIGNAL_SAFE;
 
   Sockets sockets_;
   int count_ = 0;
