@@ -400,6 +400,7 @@ enum { LITE_KNOB_VALUE_MAX = 1536 }; /* bytes that always suffice */
 typedef struct lite_counter {
   const char* name; /* as in the line of LITE_STATS */
   const char* meaning;
+  const char* unit; /* in the plural: "bytes" */
   int is_level; /* 0: a sum since the start, which only grows; 1: what there is now, or the highest
                    so far */
 } lite_counter;

@@ -16,24 +16,25 @@ using namespace mplite;
 // What there is at the moment, of the device.
 struct Level {
   const char* name;
+  const char* unit;
   const char* meaning;
   std::uint64_t (*read)(const Device& device);
 };
 const Level kLevels[] = {
-    {"posted_receives", "Receives posted and not yet matched.",
+    {"posted_receives", "receives", "Receives posted and not yet matched.",
      [](const Device& d) -> std::uint64_t { return d.posted_count(); }},
-    {"unexpected_messages",
+    {"unexpected_messages", "messages",
      "Messages that have arrived, wholly or in part, and wait for their receive.",
      [](const Device& d) -> std::uint64_t { return d.unexpected_count(); }},
-    {"unexpected_bytes_held",
-     "Memory held for messages and active messages not yet received, in bytes.",
+    {"unexpected_bytes_held", "bytes",
+     "Memory held for messages and active messages not yet received.",
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_in_use(); }},
-    {"unexpected_bytes_ready", "Memory kept ready for such messages, in bytes.",
+    {"unexpected_bytes_ready", "bytes", "Memory kept ready for messages not yet received.",
      [](const Device& d) -> std::uint64_t { return d.blocks().bytes_ready(); }},
-    {"requests_pending",
+    {"requests_pending", "requests",
      "Sends, receives, puts and gets under way, or complete and not yet taken by the host.",
      [](const Device& d) -> std::uint64_t { return d.requests_used(); }},
-    {"active_messages_unsent", "Active messages that wait for credit.",
+    {"active_messages_unsent", "messages", "Active messages that wait for credit.",
      [](const Device& d) -> std::uint64_t { return d.active_messages_unsent(); }},
 };
 constexpr std::size_t kLevelCount = sizeof kLevels / sizeof kLevels[0];
@@ -87,11 +88,11 @@ int lite_counter_count(void) { return static_cast<int>(mplite::counter_count() +
 
 void lite_counter_describe(int index, lite_counter* counter) {
   if (!is_counter(index)) {
-    *counter = {level(index).name, level(index).meaning, 1};
+    *counter = {level(index).name, level(index).meaning, level(index).unit, 1};
     return;
   }
   const mplite::CounterInfo& info = mplite::counter_info(static_cast<std::size_t>(index));
-  *counter = {info.name, info.meaning, info.is_peak ? 1 : 0};
+  *counter = {info.name, info.meaning, info.unit, info.is_peak ? 1 : 0};
 }
 
 uint64_t lite_counter_read(int index) {

@@ -63,6 +63,33 @@ START_TEST(it_is_one_line_also_with_the_largest_numbers) {
 }
 END_TEST
 
+START_TEST(every_counter_has_a_group_a_unit_and_a_sentence_that_can_be_read_alone) {
+  bool used[kCounterGroups] = {};
+  for (std::size_t i = 0; i < counter_count(); ++i) {
+    const CounterInfo& info = counter_info(i);
+    ck_assert_msg(static_cast<std::size_t>(info.group) < kCounterGroups, "%s", info.name);
+    used[static_cast<std::size_t>(info.group)] = true;
+    const std::size_t unit = std::strlen(info.unit), meaning = std::strlen(info.meaning);
+    ck_assert_msg(unit > 2 && info.unit[unit - 1] == 's', "%s counts \"%s\"", info.name, info.unit);
+    ck_assert_msg(meaning > 20 && info.meaning[meaning - 1] == '.', "%s: %s", info.name,
+                  info.meaning);
+    for (const char* pointing : {"Their ", "Those ", "The same"})
+      ck_assert_msg(std::strncmp(info.meaning, pointing, std::strlen(pointing)) != 0, "%s: %s",
+                    info.name, info.meaning);
+    // what its name says, its unit says
+    ck_assert_msg(
+        (std::strstr(info.name, "bytes") != nullptr) == (std::strcmp(info.unit, "bytes") == 0),
+        "%s counts %s", info.name, info.unit);
+  }
+  for (std::size_t i = 0; i < kCounterGroups; ++i) {
+    const CounterGroupInfo& group = counter_group(static_cast<CounterGroup>(i));
+    ck_assert_msg(used[i], "%s has no counter", group.title);
+    const std::size_t meaning = std::strlen(group.meaning);
+    ck_assert_msg(meaning > 20 && group.meaning[meaning - 1] == '.', "%s", group.title);
+  }
+}
+END_TEST
+
 }  // namespace
 
 int main() { return run_tests("stats"); }

@@ -80,12 +80,15 @@ START_TEST(counters_are_read_live_and_keep_their_last_values) {
 }
 END_TEST
 
-START_TEST(every_counter_has_a_name_of_its_own_and_a_meaning) {
+START_TEST(every_counter_has_a_name_of_its_own_and_a_meaning_and_a_unit) {
   for (int i = 0; i < lite_counter_count(); ++i) {
     lite_counter counter;
     lite_counter_describe(i, &counter);
     ck_assert_uint_lt(std::strlen(counter.name), 32);
     ck_assert_uint_gt(std::strlen(counter.meaning), 10);
+    ck_assert_uint_gt(std::strlen(counter.unit), 2);
+    // the glue's buffer (ch4/lite_tools.c)
+    ck_assert_uint_lt(std::strlen(counter.meaning) + std::strlen(counter.unit), 230);
     ck_assert_int_eq(counter_named(counter.name), i);
   }
 }

@@ -41,15 +41,17 @@ static void register_pvars(void)
     MPIR_Assert(lite_counter_count() <= max);
     for (int i = 0; i < lite_counter_count(); i++) {
         lite_counter counter;
+        char text[256];
 
         lite_counter_describe(i, &counter);
+        snprintf(text, sizeof(text), "%s Unit: %s.", counter.meaning, counter.unit);
         snprintf(pvar_names[i], sizeof(pvar_names[i]), "lite_%s", counter.name);
         MPIR_T_PVAR_REGISTER_impl(
             counter.is_level ? MPI_T_PVAR_CLASS_LEVEL : MPI_T_PVAR_CLASS_COUNTER,
             MPI_UNSIGNED_LONG_LONG, pvar_names[i], (void *) (intptr_t) i, 1, MPI_T_ENUM_NULL,
             MPI_T_VERBOSITY_USER_BASIC, MPI_T_BIND_NO_OBJECT,
             MPIR_T_PVAR_FLAG_READONLY | MPIR_T_PVAR_FLAG_CONTINUOUS, read_pvar, NULL, CATEGORY,
-            counter.meaning);
+            text);
     }
 }
 

@@ -2,6 +2,7 @@
 // Called at finalize by the device and messages.cpp, and by ch_lite/tools.cpp.
 #pragma once
 #include <cstddef>
+#include <cstdint>
 
 #include "mplite/observe/counters.h"
 
@@ -14,10 +15,33 @@ inline constexpr std::size_t kStatsBytes = 3072;  // always enough
 std::size_t format_stats(const Counters& counters, int rank, const char* controller,
                          char (&text)[kStatsBytes]);
 
+// What a counter is about; in the order in which people read them.
+enum class CounterGroup : std::uint8_t {
+  kMessages,
+  kActive,
+  kOneSided,
+  kUnexpected,
+  kCredit,
+  kSignals,
+  kThreads,
+  kCalls,
+  kConnections,
+  kStream,
+  kTrouble,  // the last one
+};
+inline constexpr std::size_t kCounterGroups = static_cast<std::size_t>(CounterGroup::kTrouble) + 1;
+struct CounterGroupInfo {
+  const char* title;
+  const char* meaning;  // a sentence
+};
+const CounterGroupInfo& counter_group(CounterGroup group);
+
 // One counter, in the order of that line. Texts are static.
 struct CounterInfo {
   const char* name;
-  const char* meaning;              // a sentence, with the unit if it is not a number of events
+  CounterGroup group;
+  const char* unit;                 // in the plural
+  const char* meaning;              // a sentence
   std::uint64_t Counters::*member;  // nullptr: the sum of the system calls
   bool is_peak = false;             // the highest of something so far, not a sum
 };
