@@ -2,11 +2,17 @@
 // to end.
 #include "mplite/runtime/job_runtime.h"
 
+#include <unistd.h>
+
 #include <cerrno>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "mplite/base/address.h"
+#include "mplite/observe/stats.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -125,6 +131,28 @@ START_TEST(a_lost_peer_is_told_with_the_cure) {
   ck_assert_ptr_nonnull(std::strstr(g_last_error, "LITE_CONNECT_TIMEOUT"));
   job.fail_lost(-7, 0, 0);
   ck_assert_ptr_nonnull(std::strstr(g_last_error, "connection lost"));
+}
+END_TEST
+
+START_TEST(the_line_of_counters_tells_whose_they_are_and_by_what_settings) {
+  char name[] = "/tmp/job_runtime_test.XXXXXX";
+  const int file = mkstemp(name);
+  ck_assert_int_ge(file, 0);
+  unlink(name);
+  dup2(file, 2);
+  setenv("LITE_STATS", "1", 1);
+  setenv("LITE_CREDITS", "1M", 1);
+  volatile int want_arm = 0;
+  JobRuntime job;
+  start(job, "sync", &want_arm);
+  char head[160], line[kStatsBytes + 1] = "";
+  std::snprintf(head, sizeof head, "lite-stats rank=0 ranks=1 job=127.0.0.1:%u controller=sync ",
+                port_of(job.peers[0].address));
+  job.end_progress();
+  const ssize_t length = pread(file, line, sizeof line - 1, 0);
+  ck_assert_int_gt(length, 0);
+  ck_assert_msg(std::strncmp(line, head, std::strlen(head)) == 0, "%s", line);
+  ck_assert_ptr_nonnull(std::strstr(line, " LITE_CONTROLLER=sync LITE_IFACE=lo LITE_CREDITS=1M\n"));
 }
 END_TEST
 

@@ -2,9 +2,9 @@
 #include "mplite/config/knob_text.h"
 
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
+#include "printed.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -36,38 +36,47 @@ START_TEST(nearest_knob_is_found_by_distance) {
 }
 END_TEST
 
-// Runs one of the printing functions into memory.
-char* printed(void (*print)(std::FILE*)) {
-  char* text = nullptr;
-  std::size_t size = 0;
-  std::FILE* out = open_memstream(&text, &size);
-  print(out);
-  std::fclose(out);
-  return text;
+START_TEST(changed_knobs_are_words_without_paths_and_whole) {
+  Knobs knobs = default_knobs();
+  char text[384], error[256];
+  ck_assert_str_eq(format_changed_knobs(knobs, text, sizeof text), "");
+  const auto set = [&](const char* name, const char* value) {
+    int distance = 0;
+    ck_assert(set_knob(nearest_knob(name, distance), value, knobs, error, sizeof error));
+  };
+  set("LITE_STATS", "1");
+  set("LITE_SECRET_FILE", "/etc/key");
+  set("LITE_PROFILE", "none");
+  set("LITE_CREDITS", "1M");
+  set("LITE_GRACE", "off");
+  ck_assert_str_eq(format_changed_knobs(knobs, text, sizeof text),
+                   "LITE_CREDITS=1M LITE_GRACE=off");
+  char small[sizeof "LITE_CREDITS=1M LITE_GRACE=off" - 1];
+  ck_assert_str_eq(format_changed_knobs(knobs, small, sizeof small), "LITE_CREDITS=1M");
+  char smaller[sizeof "LITE_CREDITS=1M" - 1];
+  ck_assert_str_eq(format_changed_knobs(knobs, smaller, sizeof smaller), "LITE_GRACE=off");
 }
+END_TEST
 
 START_TEST(help_forms_name_every_variable_with_its_default) {
-  char* help = printed([](std::FILE* out) { print_knobs(out, default_knobs()); });
-  char* markdown = printed(print_knobs_markdown);
-  char* man = printed(print_knobs_man);
+  const std::string help = printed([](std::FILE* out) { print_knobs(out, default_knobs()); });
+  const std::string markdown = printed(print_knobs_markdown);
+  const std::string man = printed(print_knobs_man);
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
     char wanted[128];
     std::snprintf(wanted, sizeof wanted, "%s=%s  (%s; default %s)", info.name, info.default_value,
                   info.type, info.default_value);
-    ck_assert_msg(std::strstr(help, wanted) != nullptr, "%s not in help", wanted);
+    ck_assert_msg(help.find(wanted) != std::string::npos, "%s not in help", wanted);
     std::snprintf(wanted, sizeof wanted, "| `%s` | `%s` | ", info.name, info.default_value);
-    ck_assert_msg(std::strstr(markdown, wanted) != nullptr, "%s not in markdown", wanted);
+    ck_assert_msg(markdown.find(wanted) != std::string::npos, "%s not in markdown", wanted);
     std::snprintf(wanted, sizeof wanted, ".BR %s \" (%s, default %s)\"", info.name, info.type,
                   info.default_value);
-    ck_assert_msg(std::strstr(man, wanted) != nullptr, "%s not in man", wanted);
+    ck_assert_msg(man.find(wanted) != std::string::npos, "%s not in man", wanted);
     ck_assert_msg(
         std::strchr(info.allowed, '|') == nullptr && std::strchr(info.doc, '|') == nullptr,
         "%s would break the markdown table", info.name);
   }
-  std::free(help);
-  std::free(markdown);
-  std::free(man);
 }
 END_TEST
 

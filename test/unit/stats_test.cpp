@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "run_tests.h"
 
@@ -29,19 +30,25 @@ START_TEST(line_begins_with_what_users_are_promised) {
   c.connections = 14, c.credit_stalls = 15;
   char text[kStatsBytes];
   const char start[] =
-      "lite-stats rank=3 controller=sigio short_msgs=1 short_bytes=2 eager_msgs=3 eager_bytes=4 "
+      "lite-stats rank=3 ranks=5 job=10.0.0.2:4711 controller=sigio short_msgs=1 short_bytes=2 "
+      "eager_msgs=3 eager_bytes=4 "
       "rndv_msgs=5 rndv_bytes=6 am_msgs=7 am_bytes=8 "
       "self_msgs=9 unexpected=10 unexpected_bytes=11 signals=12 syscalls=13 connections=14 "
       "credit_stalls=15 ";
-  const std::size_t length = format_stats(c, 3, "sigio", text);
+  const std::size_t length = format_stats(c, {3, 5, "10.0.0.2:4711", "sigio", ""}, text);
   ck_assert_msg(std::strncmp(text, start, std::strlen(start)) == 0, "%s", text);
   ck_assert_uint_eq(length, std::strlen(text));
+  const char end[] = "=0 LITE_CREDITS=1M LITE_GRACE=off\n";
+  const std::size_t longer =
+      format_stats(c, {3, 5, "10.0.0.2:4711", "sigio", "LITE_CREDITS=1M LITE_GRACE=off"}, text);
+  ck_assert_uint_eq(longer, length + std::strlen(end) - 3);
+  ck_assert_str_eq(text + longer - std::strlen(end), end);
 }
 END_TEST
 
 START_TEST(every_counter_appears_exactly_once) {
   char text[kStatsBytes];
-  format_stats(numbered(1001, 1), 0, "sync", text);
+  format_stats(numbered(1001, 1), {0, 1, "job", "sync", ""}, text);
   for (std::size_t i = 0; i < kCounters; ++i) {
     char value[32];
     std::snprintf(value, sizeof value, "=%zu", 1001 + i);
@@ -54,8 +61,11 @@ END_TEST
 
 START_TEST(it_is_one_line_also_with_the_largest_numbers) {
   char text[kStatsBytes];
-  const std::size_t length =
-      format_stats(numbered(UINT64_MAX, 0), 2147483647, "a controller with a very long name", text);
+  const std::string name(500, 'x'), settings(5000, 'y');
+  const std::size_t length = format_stats(numbered(UINT64_MAX, 0),
+                                          {2147483647, 2147483647, name.c_str(),
+                                           "a controller with a very long name", settings.c_str()},
+                                          text);
   ck_assert_uint_lt(length, sizeof text);
   ck_assert_uint_eq(length, std::strlen(text));
   ck_assert_ptr_eq(std::strchr(text, '\n'), text + length - 1);

@@ -84,6 +84,24 @@ int unknown_knobs(const char* const* environment, char* text, std::size_t size) 
   return unknown;
 }
 
+const char* format_changed_knobs(const Knobs& knobs, char* text, std::size_t size) {
+  std::size_t used = 0;
+  if (size > 0) text[0] = '\0';
+  for (std::size_t i = 0; i < knob_count(); ++i) {
+    char value[1536];
+    const KnobInfo& info = knob_info(i);
+    format_knob(i, knobs, value, sizeof value);
+    if (std::strcmp(value, info.default_value) == 0 || std::strpbrk(value, " \t\n") != nullptr ||
+        std::strstr(info.type, "path") != nullptr || std::strcmp(info.name, "LITE_STATS") == 0)
+      continue;
+    const std::size_t length = std::strlen(info.name) + std::strlen(value) + (used > 0 ? 2 : 1);
+    if (used + length >= size) continue;
+    std::snprintf(text + used, size - used, "%s%s=%s", used > 0 ? " " : "", info.name, value);
+    used += length;
+  }
+  return text;
+}
+
 void print_knobs(std::FILE* out, const Knobs& current) {
   for (std::size_t i = 0; i < knob_count(); ++i) {
     char value[1536];

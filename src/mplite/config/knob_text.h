@@ -15,6 +15,11 @@ std::size_t nearest_knob(const char* name, int& distance);
 // for each, with the nearest knob. Returns how many there were; `text` holds as many lines as fit.
 int unknown_knobs(const char* const* environment, char* text, std::size_t size);
 
+// "LITE_CREDITS=1M LITE_GRACE=off": what differs from its default, in the order of the table. Only
+// what is one word, names no file, and is not LITE_STATS itself; as many whole ones as fit. Returns
+// `text`.
+const char* format_changed_knobs(const Knobs& knobs, char* text, std::size_t size);
+
 // The help, README and man forms of the table.
 void print_knobs(std::FILE* out, const Knobs& current);
 void print_knobs_markdown(std::FILE* out);

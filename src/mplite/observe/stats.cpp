@@ -111,7 +111,7 @@ constexpr CounterInfo kTable[] = {
 constexpr std::size_t kFields = sizeof kTable / sizeof kTable[0];
 static_assert(sizeof(Counters) == (kFields - 1) * sizeof(std::uint64_t),
               "a counter is missing here (syscalls is a sum, not a counter)");
-static_assert(64 + kFields * (24 + 21) <= kStatsBytes,
+static_assert(192 + kFields * (24 + 21) + kStatsSettingsMax <= kStatsBytes,
               "the line must always fit: names up to 22 characters, values up to 20");
 
 // In the order of CounterGroup.
@@ -147,13 +147,16 @@ std::uint64_t counter_value(std::size_t index, const Counters& counters) {
   return info.member != nullptr ? counters.*info.member : counters.system_calls();
 }
 
-std::size_t format_stats(const Counters& counters, int rank, const char* controller,
+std::size_t format_stats(const Counters& counters, const StatsHead& head,
                          char (&text)[kStatsBytes]) {
-  int n = std::snprintf(text, sizeof text, "lite-stats rank=%d controller=%.16s", rank, controller);
+  int n = std::snprintf(text, sizeof text, "%s rank=%d ranks=%d job=%.64s controller=%.16s",
+                        kStatsWord, head.rank, head.ranks, head.job, head.controller);
   for (std::size_t i = 0; i < kFields; ++i)
     n += std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), " %s=%llu",
                        kTable[i].name, static_cast<unsigned long long>(counter_value(i, counters)));
-  n += std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "\n");
+  n += std::snprintf(text + n, sizeof text - static_cast<std::size_t>(n), "%s%.*s\n",
+                     head.settings[0] != '\0' ? " " : "", static_cast<int>(kStatsSettingsMax),
+                     head.settings);
   return static_cast<std::size_t>(n);
 }
 

@@ -9,10 +9,20 @@
 namespace mplite {
 
 inline constexpr std::size_t kStatsBytes = 3072;  // always enough
+inline constexpr std::size_t kStatsSettingsMax = 384;
+inline constexpr char kStatsWord[] = "lite-stats";  // what the line begins with
 
-// One line, ending in a newline: "lite-stats rank=0 controller=sigio short_msgs=… …". Returns its
-// length. Ordinary context. Allocates: never.
-std::size_t format_stats(const Counters& counters, int rank, const char* controller,
+// Whose counters a line has.
+struct StatsHead {
+  int rank = 0, ranks = 1;
+  const char* job = "";         // a word that all ranks of a job, and of this job only, have
+  const char* controller = "";  // a word
+  const char* settings = "";  // NAME=VALUE, separated by spaces; up to kStatsSettingsMax are taken
+};
+
+// One line, ending in a newline: "lite-stats rank=0 ranks=2 job=10.0.0.2:4711 controller=sigio
+// short_msgs=… … LITE_CREDITS=1M". Returns its length. Ordinary context. Allocates: never.
+std::size_t format_stats(const Counters& counters, const StatsHead& head,
                          char (&text)[kStatsBytes]);
 
 // What a counter is about; in the order in which people read them.

@@ -4,12 +4,41 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 
+#include "mplite/base/address.h"
+#include "mplite/config/knob_text.h"
 #include "mplite/net/loss.h"
 #include "mplite/observe/stats.h"
 #include "mplite/observe/trace.h"
 
 namespace mplite {
+namespace {
+
+// What no two jobs have at a time, and all ranks of one know: where rank 0 listens. Without the
+// number of its interface, which is each host's own.
+const char* name_job(sockaddr_storage first, char* text, std::size_t size) {
+  char address[96];
+  const std::uint16_t port = port_of(first);
+  set_port(first, 0);
+  if (first.ss_family == AF_INET6) set_scope(first, 0);
+  std::snprintf(text, size, "%s:%u", format_address(first, address, sizeof address), port);
+  return text;
+}
+
+void print_stats(const JobRuntime& job) {
+  char name[64], settings[kStatsSettingsMax], text[kStatsBytes];
+  StatsHead head;
+  head.rank = job.rank;
+  head.ranks = job.size;
+  head.job = name_job(job.peers[0].address, name, sizeof name);
+  head.controller = controller_name(job.knobs.controller);
+  head.settings = format_changed_knobs(job.knobs, settings, sizeof settings);
+  const std::size_t length = format_stats(job.engine->counters(), head, text);
+  if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
+}
+
+}  // namespace
 
 StartFault JobRuntime::start_progress(void (*progress)(void*), volatile int* want_arm, char* error,
                                       std::size_t error_size) {
@@ -26,12 +55,7 @@ StartFault JobRuntime::start_progress(void (*progress)(void*), volatile int* wan
 
 void JobRuntime::end_progress() {
   if (engine != nullptr) controller.stop();
-  if (engine != nullptr && knobs.stats) {
-    char text[kStatsBytes];
-    const std::size_t length =
-        format_stats(engine->counters(), rank, controller_name(knobs.controller), text);
-    if (write(2, text, length) < 0) errno = 0;  // nobody is listening: nothing more to do about it
-  }
+  if (engine != nullptr && knobs.stats) print_stats(*this);
   if (knobs.trace) trace_finish();
 }
 
