@@ -1,6 +1,6 @@
 // The program lite-info: the knobs with their values in force, the topology seen, the interface
-// that would be chosen. A stand-alone main over profile.h, topology.h, wireup.h and wait.h; opens
-// no socket.
+// that would be chosen; counters by lite_info_counters.h. A stand-alone main over profile.h,
+// topology.h, wireup.h and wait.h; opens no socket.
 #include <unistd.h>
 
 #include <cstdio>
@@ -11,6 +11,8 @@
 #include "mplite/config/knobs.h"
 #include "mplite/config/profile.h"
 #include "mplite/config/topology.h"
+#include "mplite/launch/json.h"
+#include "mplite/launch/lite_info_counters.h"
 #include "mplite/net/frame.h"
 #include "mplite/runtime/wireup.h"
 #include "mplite/tuning/wait.h"
@@ -42,57 +44,35 @@ void look(const Knobs& knobs, Seen& seen) {
   if (gethostname(seen.host, sizeof seen.host - 1) != 0) seen.host[0] = '\0';
 }
 
-// A JSON string. Bytes from 0x80 are passed on: values come from a UTF-8 environment, or are the
-// user's own.
-void put_json(const char* text) {
-  std::putchar('"');
-  for (; *text != '\0'; ++text) {
-    const auto c = static_cast<unsigned char>(*text);
-    if (c == '"' || c == '\\')
-      std::printf("\\%c", c);
-    else if (c < 0x20 || c == 0x7f)
-      std::printf("\\u%04x", c);
-    else
-      std::putchar(c);
-  }
-  std::putchar('"');
-}
-
-void put_json_member(const char* name, const char* value, const char* behind) {
-  put_json(name);
-  std::fputs(": ", stdout);
-  put_json(value);
-  std::fputs(behind, stdout);
-}
-
 void print_json(const Knobs& knobs, const Seen& seen) {
   char text[1536];
   std::fputs("{\n  \"knobs\": [\n", stdout);
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
     std::fputs("    {", stdout);
-    put_json_member("name", info.name, ", ");
-    put_json_member("value", format_knob(i, knobs, text, sizeof text), ", ");
-    put_json_member("default", info.default_value, ", ");
-    put_json_member("type", info.type, ", ");
-    put_json_member("allowed", info.allowed, ", ");
-    put_json_member("doc", info.doc, i + 1 < knob_count() ? "},\n" : "}\n");
+    put_json_member(stdout, "name", info.name, ", ");
+    put_json_member(stdout, "value", format_knob(i, knobs, text, sizeof text), ", ");
+    put_json_member(stdout, "default", info.default_value, ", ");
+    put_json_member(stdout, "type", info.type, ", ");
+    put_json_member(stdout, "allowed", info.allowed, ", ");
+    put_json_member(stdout, "doc", info.doc, i + 1 < knob_count() ? "},\n" : "}\n");
   }
   const Topology& t = seen.topology;
   std::printf(
       "  ],\n  \"topology\": {\"cores\": %d, \"pus\": %d, \"packages\": %d, \"numa_nodes\": %d, "
       "\"from_hwloc\": %s},\n  ",
       t.cores, t.pus, t.packages, t.numa_nodes, t.from_hwloc ? "true" : "false");
-  put_json_member("host", seen.host, ",\n  ");
+  put_json_member(stdout, "host", seen.host, ",\n  ");
   std::fputs("\"interface\": ", stdout);
   if (seen.chosen) {
     std::fputs("{", stdout);
-    put_json_member("name", seen.choice.name, ", ");
-    put_json_member("address", format_address(seen.choice.address, text, sizeof text), "},\n  ");
+    put_json_member(stdout, "name", seen.choice.name, ", ");
+    put_json_member(stdout, "address", format_address(seen.choice.address, text, sizeof text),
+                    "},\n  ");
   } else {
     std::fputs("null,\n  ", stdout);
   }
-  put_json_member("interfaces_seen", seen.interfaces, "\n}\n");
+  put_json_member(stdout, "interfaces_seen", seen.interfaces, "\n}\n");
 }
 
 void print_text(const Knobs& knobs, const Seen& seen) {
@@ -120,6 +100,7 @@ void print_text(const Knobs& knobs, const Seen& seen) {
 void print_usage(std::FILE* out) {
   std::fputs(
       "usage: lite-info [--json | --markdown | --man | --version | --help]\n"
+      "       lite-info --explain [--json]\n"
       "Shows the LITE_* variables of ch_lite with their values in force, the cores seen and the "
       "network interface that would be used.\n"
       "  --json      the same, for programs\n"
@@ -127,6 +108,7 @@ void print_usage(std::FILE* out) {
       "  --man       the table of variables as a manual page\n"
       "  --version   the version of ch_lite, and that of its wire, which has to be the same on all "
       "hosts of a job\n"
+      "  --explain   what the counters of LITE_STATS=1 mean\n"
       "Exit status: 0; 1 when a variable has a value that is not allowed or no interface fits; 2 "
       "for a wrong option.\n",
       out);
@@ -135,6 +117,7 @@ void print_usage(std::FILE* out) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (const int code = run_counter_options(argc, argv); code >= 0) return code;
   const char* mode = argc > 1 ? argv[1] : "";
   if (argc > 2) mode = "too many";
   if (std::strcmp(mode, "--help") == 0) return print_usage(stdout), 0;
