@@ -15,7 +15,8 @@ void print_counter_help(std::FILE* out) {
       "job has another.\n"
       "The LITE_* variables are those that differ from their defaults, paths left out.\n"
       "Messages that MPICH carries through shared memory, inside a host, are not counted.\n"
-      "MPI_T has each counter as the performance variable lite_COUNTER, with its value so far.\n",
+      "MPI_T has each counter as the performance variable lite_COUNTER, with its value so far.\n"
+      "lite-info --stats adds up the lines of a job and says what stands out.\n",
       kStatsWord);
   for (std::size_t g = 0; g < kCounterGroups; ++g) {
     const CounterGroupInfo& group = counter_group(static_cast<CounterGroup>(g));

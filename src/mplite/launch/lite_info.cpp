@@ -101,6 +101,7 @@ void print_usage(std::FILE* out) {
   std::fputs(
       "usage: lite-info [--json | --markdown | --man | --version | --help]\n"
       "       lite-info --explain [--json]\n"
+      "       lite-info --stats [--json] [FILE...]\n"
       "Shows the LITE_* variables of ch_lite with their values in force, the cores seen and the "
       "network interface that would be used.\n"
       "  --json      the same, for programs\n"
@@ -109,8 +110,10 @@ void print_usage(std::FILE* out) {
       "  --version   the version of ch_lite, and that of its wire, which has to be the same on all "
       "hosts of a job\n"
       "  --explain   what the counters of LITE_STATS=1 mean\n"
-      "Exit status: 0; 1 when a variable has a value that is not allowed or no interface fits; 2 "
-      "for a wrong option.\n",
+      "  --stats     reads the output of jobs that ran with LITE_STATS=1, from FILE... or standard "
+      "input: totals, the spread over the ranks, what to change\n"
+      "Exit status: 0; 1 when a variable has a value that is not allowed, no interface fits, or "
+      "FILE has no or damaged lines of counters; 2 for a wrong option.\n",
       out);
 }
 
