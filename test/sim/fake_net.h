@@ -111,6 +111,7 @@ class FakeWorld {
   bool has_event(int host) const;      // a wait() of this host would tell of something
   int unwatched(int host) const;       // connections that it does not ask epoll about
   std::int64_t spun_ns = 0;            // by everybody
+  std::uint32_t resent = 0;            // what TCP has sent again, on each connection
   int clock_reads = 0;                 // the same
   int fail_watch = 0;                  // errno of every watch() from now on
   int fail_connect = 0;                // the same of connect(),
@@ -232,6 +233,7 @@ class FakeNet final : public mplite::Net {
   std::int64_t now_ns() override;
   void spin(std::int64_t ns) override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
+  std::uint32_t resent(int) override { return world_.resent; }
   bool has_ended(int fd) override;
   void random(void* bytes, std::size_t count) override;
 

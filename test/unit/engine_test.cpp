@@ -828,6 +828,28 @@ START_TEST(every_changed_bit_of_a_header_is_survived) {
 }
 END_TEST
 
+START_TEST(segments_that_tcp_sent_again_are_counted_once) {
+  SimRanks r;
+  r.connect(0, 1);
+  Losses losses;
+  losses.install(r.engine(0));
+  const auto count = [&] {
+    Hold hold(r.engine(0).gate());
+    r.engine(0).count_resent();
+    return r.engine(0).counters().resent;
+  };
+  ck_assert_uint_eq(count(), 0);
+  r.world.resent = 7;
+  ck_assert_uint_eq(count(), 7);
+  ck_assert_uint_eq(count(), 7);
+  r.world.resent = 9;
+  r.lose_host(1);
+  ck_assert(r.until([&] { return losses.count == 1; }));
+  ck_assert_uint_eq(r.engine(0).counters().resent, 9);
+  ck_assert_uint_eq(count(), 9);
+}
+END_TEST
+
 START_TEST(unreachable_peer_is_lost_with_the_reason_and_its_sends_complete) {
   SimRanks r;
   Losses losses;

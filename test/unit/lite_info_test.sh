@@ -73,12 +73,6 @@ run --stats "$work/job" "$work/other"
 verdict several_files_and_jobs says "2 jobs, by the address of rank 0."
 verdict several_files_and_jobs says "Job 10.0.0.2:99: 1 rank"
 
-# what a library writes is what lite-info reads
-LITE_STATS=1 ./lite-mprun -n 2 -- ./test/bench/mp_pingpong >"$work/real" 2>&1
-run --stats "$work/real"
-verdict lines_of_the_library_are_read test "$status" = 0
-verdict lines_of_the_library_are_read says ": 2 ranks, controller "
-
 {
   line 0 2 10.0.0.1:4711
   line 1 2 10.0.0.1:4711 | cut -c1-200

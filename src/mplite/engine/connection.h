@@ -105,6 +105,7 @@ struct Connection {
   ConnectionTx tx;
   ConnectionHandshake handshake;
   sockaddr_storage remote = {};
+  std::uint32_t resent = 0;  // segments, as far as they have been counted
 
   Connection* list_next = nullptr;  // all connections in handshake, oldest first
   Connection* list_previous = nullptr;

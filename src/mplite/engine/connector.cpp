@@ -145,6 +145,7 @@ void Connector::come_up(Connection& c, int peer) {
   }
   start_tuning(c);
   core_.set_state(c, ConnectionState::kUp);
+  c.resent = 0;
   p.connection = &c;
   core_.set_state(p, PeerState::kUp);
   --core_.underway.connecting;
@@ -211,7 +212,10 @@ void Connector::retry_later(int peer, int error, std::int64_t delay_ns) {
 
 void Connector::drop(Connection& c) {
   if (c.state == ConnectionState::kFree) return;
-  if (c.state != ConnectionState::kUp) core_.handshaking.remove(c);
+  if (c.state != ConnectionState::kUp)
+    core_.handshaking.remove(c);
+  else
+    count_resent(c);
   if (c.handshake.heard_apart) core_.net.unwatch_caller(c.fd);
   c.handshake.heard_apart = false;
   parts_.rx.forget(c);
@@ -222,6 +226,13 @@ void Connector::drop(Connection& c) {
   parts_.listener.regain_spare();
   core_.set_state(c, ConnectionState::kFree);
   core_.free_later(c);
+}
+
+void Connector::count_resent(Connection& c) {
+  const std::uint32_t now = core_.net.resent(c.fd);
+  ++core_.counters.other_calls;
+  core_.counters.resent += now - c.resent;
+  c.resent = now;
 }
 
 void Connector::lose(int peer, int error) {

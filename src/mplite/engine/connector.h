@@ -60,6 +60,8 @@ class Connector {
               HelloFault fault = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
   // Closes and frees; what it meant to its peer is the caller's business.
   void drop(Connection& c) MPLITE_SIGNAL_SAFE;
+  // What TCP has sent again on it since the last time, into the counters.
+  void count_resent(Connection& c) MPLITE_SIGNAL_SAFE;
   // Gives a peer up: everything queued for it completes with `error`, then the layer above is told,
   // once.
   void lose(int peer, int error) MPLITE_SIGNAL_SAFE;

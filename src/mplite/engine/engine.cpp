@@ -123,6 +123,12 @@ void Engine::key_of(int peer, std::uint8_t (&key)[kKeyBytes]) const {
   std::memcpy(key, remote_.name_key(peer), sizeof key);
 }
 
+void Engine::count_resent() {
+  for (int i = 0; i < core_.peer_count; ++i)
+    if (Connection* c = core_.peers[i].connection; c != nullptr && c->state == ConnectionState::kUp)
+      connector_.count_resent(*c);
+}
+
 const char* Engine::describe(int peer, char* text, std::size_t size) const {
   const AddressTurns& turns = core_.peers[peer].turns;
   char address[96];

@@ -254,6 +254,9 @@ class Engine {
     const Peer& p = core_.peers[peer];
     return p.error != 0 || (p.connection != nullptr && core_.net.has_ended(p.connection->fd));
   }
+  // Brings Counters::resent up to date, which otherwise counts a connection when it ends. Gate
+  // held.
+  void count_resent();
   // For tests and reports: read-ahead buffers that connections hold.
   std::uint32_t read_ahead_buffers_used() const { return rx_.read_ahead_buffers_used(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns

@@ -23,6 +23,9 @@ constexpr std::uint64_t kSignalsPerMessage = 2, kSignalsPerMega = 8;
 // Making a connection takes three round trips (TCP's and those of the handshake), as long as six
 // small messages one after the other, and system calls of its own.
 constexpr std::uint64_t kFramesPerConnection = 20, kConnectionsPerRank = 16;
+// One loss in a thousand bounds a connection with a round trip of 0.1 ms to 4.5 Gb/s (Mathis et
+// al., 1997: 1.2 segments / (round trip * square root of the share of losses)).
+constexpr std::uint64_t kSegmentBytes = 1448, kSegmentsPerLoss = 1000;
 // One rank's link bounds a job when half of all bytes pass through it.
 constexpr std::size_t kRanksForBottleneck = 4;
 constexpr std::uint64_t kBytesForBottleneck = 64 * kMega;
@@ -293,6 +296,19 @@ constexpr AdviceRule kRules[] = {
               share(spread_of(t.job, index_of(&Counters::bytes_out)).max, t.counters.bytes_out) +
               " of all bytes: its link bounds the job. Where all get the same, MPI_Bcast passes it "
               "on from rank to rank.";
+     }},
+    {"resent",
+     {&Counters::resent},
+     [](const JobTotals& t) {
+       return t.counters.resent >= kTimesMin &&
+              t.counters.resent * kSegmentsPerLoss >= t.counters.bytes_out / kSegmentBytes;
+     },
+     [](const JobTotals& t) {
+       return "TCP had to send " + grouped(t.counters.resent) + " segments again" +
+              where(t.job, &Counters::resent) + ", for " + byte_text(t.counters.bytes_out) +
+              " sent: the network loses packets, and each loss holds up its connection. Look for "
+              "errors and drops of the interfaces (ip -s link) and the switches; where many ranks "
+              "send to one, let them take turns.";
      }},
     {"truncated",
      {&Counters::truncated},

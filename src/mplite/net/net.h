@@ -82,6 +82,8 @@ class Net {
   // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power),
   // which keepalive does not notice while data is under way.
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
+  // Segments that TCP has sent again on this connection so far.
+  virtual std::uint32_t resent(int) MPLITE_SIGNAL_SAFE { return 0; }
   // Whether the peer has closed its end, or the connection was reset. Known before what the peer
   // has sent is read.
   virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;

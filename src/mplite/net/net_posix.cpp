@@ -362,6 +362,12 @@ bool PosixNet::is_silent(int fd, std::int64_t limit_ms) {
   return waiting && static_cast<std::int64_t>(info.tcpi_last_ack_recv) >= limit_ms;
 }
 
+std::uint32_t PosixNet::resent(int fd) {
+  tcp_info info = {};
+  socklen_t length = sizeof info;
+  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_total_retrans : 0;
+}
+
 bool PosixNet::has_ended(int fd) {
   pollfd asked = {fd, POLLRDHUP, 0};
   while (::poll(&asked, 1, 0) < 0)

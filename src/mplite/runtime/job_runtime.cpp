@@ -26,7 +26,9 @@ const char* name_job(sockaddr_storage first, char* text, std::size_t size) {
   return text;
 }
 
-void print_stats(const JobRuntime& job) {
+void print_stats(JobRuntime& job) {
+  Hold hold(job.engine->gate());
+  job.engine->count_resent();
   char name[64], settings[kStatsSettingsMax], text[kStatsBytes];
   StatsHead head;
   head.rank = job.rank;
