@@ -12,6 +12,11 @@ got=$("$LAB_PREFIX/bin/lite-info" --version 2>&1)
 echo "$got" >"$out"
 [ "$got" = "ch_lite $(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac"), wire version $(sed -nE 's/.* kWireVersion = ([0-9]+);$/\1/p' "$top/src/mplite/net/frame.h")" ]
 result $? "lite-info is installed with MPICH and tells its version: $got" "$out"
+"$LAB_PREFIX/bin/mpichversion" >"$out" 2>&1
+grep -q "^MPICH Custom Information:.*$got\$" "$out"
+result $? "mpichversion names the same" "$out"
+grep -qaF "$got" "$LAB_PREFIX"/lib/libmpi.*
+result $? "so does the library itself" "$out"
 LITE_CREDITS=8M "$LAB_PREFIX/bin/lite-info" --json >"$out" 2>&1 && python3 -c '
 import json, sys
 knobs = {knob["name"]: knob["value"] for knob in json.load(open(sys.argv[1]))["knobs"]}

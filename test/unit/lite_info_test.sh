@@ -19,6 +19,10 @@ verdict version_is_told test "$status:$text" = "0:ch_lite $version, wire version
 # whoever asks for the version may have a setting that is wrong with it
 LITE_FRAME=nonsense run --version
 verdict version_is_told_whatever_the_settings test "$status:$text" = "0:ch_lite $version, wire version $wire"
+run --json
+verdict json_has_the_versions says "\"version\": \"$version\","
+verdict json_has_the_versions says "\"wire_version\": $wire,"
+verdict json_is_json python3 -c 'import json, sys; json.load(sys.stdin)' <<<"$text"
 run --help
 verdict help_names_the_options test "$status" = 0
 for option in --json --markdown --man --version --explain --stats; do verdict "help_names_the_options $option" says "$option"; done

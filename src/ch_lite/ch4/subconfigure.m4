@@ -66,6 +66,11 @@ AM_COND_IF([BUILD_CH4_NETMOD_LITE],[
     fi
     PAC_POP_ALL_FLAGS()
 
+    # Which ch_lite this is, for mpichversion and MPI_Get_library_version: behind the user's own --with-custom-version-string.
+    lite_version=`sed -n 's/^PACKAGE_VERSION = //p' modules/lite/Makefile`
+    lite_wire=`sed -n 's/^.* kWireVersion = \(.*\);/\1/p' $use_top_srcdir/modules/lite/src/mplite/net/frame.h`
+    MPICH_CUSTOM_STRING="${MPICH_CUSTOM_STRING:+$MPICH_CUSTOM_STRING; }ch_lite $lite_version, wire version $lite_wire"
+
     PAC_APPEND_FLAG([-I${use_top_srcdir}/modules/lite/src],[CPPFLAGS])
     # libmpi is linked by the C compiler, and so is a program that uses libmpi.a.
     PAC_LIBS_ADD([-lsodium])

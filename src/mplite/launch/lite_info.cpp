@@ -14,6 +14,7 @@
 #include "mplite/launch/json.h"
 #include "mplite/launch/lite_info_counters.h"
 #include "mplite/net/frame.h"
+#include "mplite/net/version.h"
 #include "mplite/runtime/wireup.h"
 #include "mplite/tuning/wait.h"
 
@@ -46,7 +47,9 @@ void look(const Knobs& knobs, Seen& seen) {
 
 void print_json(const Knobs& knobs, const Seen& seen) {
   char text[1536];
-  std::fputs("{\n  \"knobs\": [\n", stdout);
+  std::fputs("{\n  ", stdout);
+  put_json_member("version", PACKAGE_VERSION, ",\n");
+  std::printf("  \"wire_version\": %d,\n  \"knobs\": [\n", int{kWireVersion});
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
     std::fputs("    {", stdout);
@@ -125,8 +128,7 @@ int main(int argc, char** argv) {
   if (argc > 2) mode = "too many";
   if (std::strcmp(mode, "--help") == 0) return print_usage(stdout), 0;
   if (std::strcmp(mode, "--markdown") == 0) return print_knobs_markdown(stdout), 0;
-  if (std::strcmp(mode, "--version") == 0)
-    return std::printf("ch_lite %s, wire version %d\n", PACKAGE_VERSION, int{kWireVersion}), 0;
+  if (std::strcmp(mode, "--version") == 0) return std::printf("%s\n", version_text()), 0;
   if (std::strcmp(mode, "--man") == 0) return print_knobs_man(stdout), 0;
   if (*mode != '\0' && std::strcmp(mode, "--json") != 0) return print_usage(stderr), 2;
 
