@@ -31,10 +31,12 @@ install() { # ARGUMENT…
 refuses() { # WHAT-IT-SAYS; the tree stays as it was
   [ "$status" = 1 ] && says "$1" && diff -r "$work/before" "$work/mpich" >/dev/null
 }
-# Or automake fails there, long after this script.
+# Or automake or make fails there, long after this script: what Makefile.am includes, and what Makefile and pages are made of.
 brings_what_automake_reads() { # PACKAGE
   local file
-  for file in $(sed -n 's/^include //p' "$top/Makefile.am"); do [ -s "$1/$file" ] || return 1; done
+  for file in $(sed -n 's/^include //p' "$top/Makefile.am") $(grep -ohE '(docs|src)/[a-z0-9_./-]+\.in\b' "$top/configure.ac" "$top/Makefile.am"); do
+    [ -s "$1/$file" ] || return 1
+  done
 }
 before() { rm -rf "$work/before" && cp -a "$work/mpich" "$work/before"; }
 

@@ -1,6 +1,10 @@
 // MP_*: the engine as a library of its own: checks of arguments, and the translation between ids
 // and requests. Implements mplite.h over library.h.
+
+// What the shared library exports; all else is compiled with -fvisibility=hidden (configure.ac).
+#pragma GCC visibility push(default)
 #include "mplite/mplite.h"
+#pragma GCC visibility pop
 
 #include <cerrno>
 #include <cstdio>
