@@ -17,6 +17,10 @@ grep -q "^MPICH Custom Information:.*$got\$" "$out"
 result $? "mpichversion names the same" "$out"
 grep -qaF "$got" "$LAB_PREFIX"/lib/libmpi.*
 result $? "so does the library itself" "$out"
+for page in man1/lite-info.1 man7/ch_lite.7; do
+  grep -qF "\"${got%%,*}\"" "$LAB_PREFIX/share/man/$page" >"$out" 2>&1
+  result $? "the page $page is installed with it" "$out"
+done
 LITE_CREDITS=8M "$LAB_PREFIX/bin/lite-info" --json >"$out" 2>&1 && python3 -c '
 import json, sys
 knobs = {knob["name"]: knob["value"] for knob in json.load(open(sys.argv[1]))["knobs"]}

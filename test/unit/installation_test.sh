@@ -16,7 +16,7 @@ if nm -A -u .libs/libmplite_core.a | grep -qE '__(asan|tsan)_'; then
   exit 77
 fi
 # shellcheck disable=SC2016  # variables of make
-read -r bindir libdir includedir < <(make -s --no-print-directory --eval='where:;@echo $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(includedir)' where DESTDIR="$work")
+read -r bindir libdir includedir mandir < <(make -s --no-print-directory --eval='where:;@echo $(DESTDIR)$(bindir) $(DESTDIR)$(libdir) $(DESTDIR)$(includedir) $(DESTDIR)$(mandir)' where DESTDIR="$work")
 # shellcheck disable=SC2016
 read -ra cc < <(make -s --no-print-directory --eval='how:;@echo $(CC) $(CFLAGS)' how)
 version=$(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac")
@@ -24,7 +24,7 @@ version=$(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure
 # not as a part of the make that runs the tests
 run env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL make install DESTDIR="$work"
 verdict installs test "$status" = 0
-for file in "$bindir/lite-info" "$bindir/lite-mprun" "$includedir/mplite.h" "$libdir/libmplite.a" "$libdir/pkgconfig/mplite.pc"; do
+for file in "$bindir/lite-info" "$bindir/lite-mprun" "$includedir/mplite.h" "$libdir/libmplite.a" "$libdir/pkgconfig/mplite.pc" "$mandir/man1/lite-info.1" "$mandir/man1/lite-mprun.1" "$mandir/man7/ch_lite.7"; do
   verdict "prefix_is_complete ${file#"$work"}" test -s "$file"
 done
 run "$bindir/lite-info" --version

@@ -122,19 +122,6 @@ void print_knobs_markdown(std::FILE* out) {
 }
 
 void print_knobs_man(std::FILE* out) {
-  std::fputs(
-      ".TH CH_LITE 7 \"\" \"ch_lite\" \"Environment variables\"\n"
-      ".SH NAME\nch_lite \\- environment variables of the ch_lite communication device of MPICH\n"
-      ".SH DESCRIPTION\n"
-      "The device reads these variables in MPI_Init, on every rank. A value that is not allowed "
-      "ends MPI_Init with a message that names the\n"
-      "variable, its value and what is allowed. An empty variable counts as not set. What the "
-      "environment does not set is taken from the\n"
-      "profile (LITE_PROFILE), if there is one: lines of NAME=VALUE, and comments that begin with "
-      "#.\n"
-      ".B lite\\-info\nprints the values in force.\n"
-      ".SH ENVIRONMENT\n",
-      out);
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
     std::fprintf(out, ".TP\n.BR %s \" (%s, default %s)\"\n", info.name, info.type,
@@ -144,7 +131,6 @@ void print_knobs_man(std::FILE* out) {
     print_roff(out, info.allowed);
     std::fputs(".\n", out);
   }
-  std::fputs(".SH SEE ALSO\n.BR mpiexec (1)\n", out);
 }
 
 }  // namespace mplite

@@ -20,7 +20,7 @@ int unknown_knobs(const char* const* environment, char* text, std::size_t size);
 // `text`.
 const char* format_changed_knobs(const Knobs& knobs, char* text, std::size_t size);
 
-// The help, README and man forms of the table.
+// The help and README forms of the table, and the section ENVIRONMENT of ch_lite(7).
 void print_knobs(std::FILE* out, const Knobs& current);
 void print_knobs_markdown(std::FILE* out);
 void print_knobs_man(std::FILE* out);

@@ -109,12 +109,13 @@ void print_usage(std::FILE* out) {
       "network interface that would be used.\n"
       "  --json      the same, for programs\n"
       "  --markdown  the table of variables for a README\n"
-      "  --man       the table of variables as a manual page\n"
+      "  --man       the table of variables as the section ENVIRONMENT of ch_lite(7)\n"
       "  --version   the version of ch_lite, and that of its wire, which has to be the same on all "
       "hosts of a job\n"
       "  --explain   what the counters of LITE_STATS=1 mean\n"
       "  --stats     reads the output of jobs that ran with LITE_STATS=1, from FILE... or standard "
       "input: totals, the spread over the ranks, what to change\n"
+      "  --help      this text\n"
       "Exit status: 0; 1 when a variable has a value that is not allowed, no interface fits, or "
       "FILE has no or damaged lines of counters; 2 for a wrong option.\n",
       out);

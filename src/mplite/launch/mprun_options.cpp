@@ -24,6 +24,7 @@ void usage(std::FILE* out) {
       "                  under the same path.\n"
       "  -x NAME=VALUE   sets a variable for all ranks (LITE_CONTROLLER=thread; lite-info lists "
       "them)\n"
+      "  --help          this text\n"
       "Unless LITE_IFACE is set, ranks that are all on this host talk over the loopback "
       "interface.\n",
       out);
