@@ -12,7 +12,7 @@ using ch_lite::MatchKey;
 using mplite::Memory;
 using mplite::Pace;
 
-__thread lite_call_state lite_call = {0, 0, 0, 0};
+__thread lite_call_state lite_call = {0, 0, 0, 0, nullptr};
 
 namespace {
 
@@ -228,6 +228,13 @@ void lite_members_changed(void) {
   if (device_current == nullptr) return;
   Entry entry;
   device_current->forget_permits();
+}
+
+void lite_set_context_name(lite_context_name name) {
+  host_settings.context_name = name;
+  if (device_current == nullptr) return;
+  Entry entry;
+  device_current->set_context_name(name);
 }
 
 void lite_am_set_check(lite_am_check check) {

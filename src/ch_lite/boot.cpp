@@ -141,6 +141,8 @@ void idle(void*, Rest allowed) {
   if (own_core && !b.waiting.clock_is_due()) return;
   const std::int64_t now = b.net.now_ns();
   if (new_wait) b.waiting.news_at(now);
+  if (b.stall.on()) [[unlikely]]
+    b.stall.found_nothing({waits, b.thread_multiple, g_host_news}, now);
   const WaitStep step = b.waiting.next(b.policy, now);
   if (step.kind == WaitStep::kPoll) return;
   // With several application threads the host holds its lock around us: sleeping would keep the
@@ -156,6 +158,7 @@ void idle(void*, Rest allowed) {
   if (g_host_news != nullptr && g_host_news() != 0) {
     note_news(lite_call);
     b.waiting.news_at(now);
+    b.stall.moved(now);
     return;
   }
   Hold hold(b.engine->gate());
@@ -211,6 +214,7 @@ bool start_device(Boot& b, bool thread_multiple) {
   device.credits_bytes = b.knobs.credits;
   device.unexpected_max_bytes = b.knobs.unexpected_max;
   device.thread_multiple = thread_multiple;
+  device.notes_age = b.knobs.stall_ns != 0;
   device.hooks = device_hooks();
   auto* windows = new (std::nothrow) std::uint64_t[static_cast<std::size_t>(b.size)];
   if (windows == nullptr) return false;
@@ -308,6 +312,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   const Tuning& tuning = b->knobs.tuning;
   b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
   b->waiting.start(b->knobs);
+  b->stall.start(b->knobs.stall_ns, *b->engine, *b->device, b->peers[rank].host);
   return LITE_OK;
 }
 

@@ -4,6 +4,7 @@
 
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "ch_lite/stall.h"
 #include "mplite/runtime/job_runtime.h"
 
 namespace ch_lite {
@@ -17,6 +18,7 @@ struct Boot : mplite::JobRuntime {
   int told_peer = -1;          // the lost peer that was told of last
   // waiting
   unsigned wait_noted = 0, wait_seen = 0;
+  Stall stall;
   // the host's work (host_work.cpp)
   int (*host_progress)() = nullptr;
   int (*host_pending)() = nullptr;

@@ -135,6 +135,12 @@ void lite_set_member_callback(lite_member_callback callback);
 /* A communicator has ended: what the host has answered so far does not hold any more. */
 void lite_members_changed(void);
 
+/* What people call the communicator under whose `context` we receive, for reports of what a rank
+ * waits for (LITE_STALL). Asked as a lite_member_callback is. NULL: the context's number is told.
+ */
+typedef void (*lite_context_name)(uint32_t context, char* text, size_t size);
+void lite_set_context_name(lite_context_name name);
+
 /* ---- point to point; `peer` is a world rank; peer == own rank is a self send ---- */
 
 enum { LITE_SEND_SYNC = 1 /* complete only when matched (MPI_Ssend) */ };
@@ -318,6 +324,8 @@ typedef struct lite_call_state {
       scans; /* that have ended since the call began or since the last news, whichever came later */
   unsigned idle_polls; /* since then, or since the last scan ended */
   unsigned fruitless;  /* calls that may not block, polled, and found nothing, so far */
+  const char* name; /* of the last call that may wait, as MPI has it without MPI_; static. NULL: not
+                       known. For reports: a store on the way in */
 } lite_call_state;
 extern __thread lite_call_state lite_call __attribute__((tls_model("initial-exec")));
 

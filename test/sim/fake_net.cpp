@@ -748,6 +748,13 @@ bool FakeNet::has_ended(int fd) {
   return s == nullptr || is_past(s->fin_due) || is_past(s->reset_due);
 }
 
+bool FakeNet::report(int fd, mplite::StreamReport& report) {
+  Call call(*this);
+  if (world_.own(host_, fd, "report") == nullptr) return false;
+  report = {45, 1'200'000'000, 7, 3, 2, 1500};
+  return true;
+}
+
 void FakeNet::random(void* bytes, std::size_t count) {
   Call call(*this);
   auto* to = static_cast<std::uint8_t*>(bytes);

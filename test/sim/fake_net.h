@@ -235,6 +235,7 @@ class FakeNet final : public mplite::Net {
   bool is_silent(int fd, std::int64_t limit_ms) override;
   std::uint32_t resent(int) override { return world_.resent; }
   bool has_ended(int fd) override;
+  bool report(int fd, mplite::StreamReport& report) override;
   void random(void* bytes, std::size_t count) override;
 
  private:

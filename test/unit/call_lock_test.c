@@ -223,6 +223,41 @@ START_TEST(calls_are_told_by_their_whole_names) {
 }
 END_TEST
 
+/* The name of a binding's function as its entry keeps it. */
+__thread lite_call_state lite_call __attribute__((tls_model("initial-exec")));
+#define BINDING(function)                                                             \
+  static void function(void) {                                                        \
+    if (lite_is_named(__func__)) lite_call.name = __func__ + sizeof("internal_") - 1; \
+  }
+BINDING(internal_Recv)
+BINDING(internal_Type_size)
+BINDING(internalX_Stream_isend)
+BINDING(f)
+START_TEST(calls_that_may_wait_say_their_names) {
+  static const char* const named[] = {
+      "internal_Recv",       "internal_Get",          "internal_Get_c",
+      "internal_Waitall",    "internal_Comm_dup",     "internal_Barrier",
+      "internal_Finalize",   "internal_Win_lock",     "internal_Probe",
+      "internal_Comm_spawn", "internal_Win_complete", "internal_Get_accumulate"};
+  static const char* const none[] = {"internal_Comm_rank",      "internal_Type_get_extent",
+                                     "internal_Wtime",          "internal_Op_free",
+                                     "internal_Test",           "internal_Comm_get_attr",
+                                     "internal_Error_string",   "internal_Get_count",
+                                     "internal_Get_elements_x", "internal_Iprobe",
+                                     "internal_Get_address",    "internalX_Async_start",
+                                     "internal_Pack_c"};
+  for (size_t i = 0; i < sizeof named / sizeof named[0]; i++)
+    ck_assert_msg(lite_is_named(named[i]), "%s", named[i]);
+  for (size_t i = 0; i < sizeof none / sizeof none[0]; i++)
+    ck_assert_msg(!lite_is_named(none[i]), "%s", none[i]);
+  internal_Recv();
+  internal_Type_size(); /* an operation of the application's, in the middle of it */
+  internalX_Stream_isend();
+  f();
+  ck_assert_str_eq(lite_call.name, "Recv");
+}
+END_TEST
+
 static void* turn_for_long(void* arg) {
   (void)arg;
   if (MPIDI_LITE_try_turn()) {
@@ -267,6 +302,7 @@ int main(void) {
   tcase_add_test(tc, nobody_is_counted_before_and_after);
   tcase_add_test(tc, functions_for_any_thread_wait_for_turns_and_not_for_calls);
   tcase_add_test(tc, calls_are_told_by_their_whole_names);
+  tcase_add_test(tc, calls_that_may_wait_say_their_names);
   tcase_add_test(tc, the_child_of_a_fork_does_not_wait_for_a_thread_that_it_has_not);
   suite_add_tcase(s, tc);
   SRunner* runner = srunner_create(s);

@@ -418,6 +418,12 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
 }
 int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
 void MPID_ChannelReach(int peer) { me().reached.push_back(peer); }
+const char* MPID_ChannelReport(int peer, char* text, size_t size) {
+  std::snprintf(text, size, "rank %d on host fake: %s", peer,
+                me().bulk_out[peer].empty() ? "connected" : "busy");
+  return text;
+}
+int MPID_ChannelUnderway(int peer) { return me().bulk_out[peer].empty() ? 1 : 2; }
 void MPID_ChannelRandom(void* bytes, size_t count) {
   for (size_t i = 0; i < count; ++i)
     static_cast<std::uint8_t*>(bytes)[i] = static_cast<std::uint8_t>(g_world->random());

@@ -132,6 +132,8 @@ void lite_part(int peer) { parted[parted_count++] = peer; }
 void lite_am_set_check(lite_am_check check) { check_of_device = check; }
 void lite_am_set_callback(lite_am_callback callback, void* arg) {}
 void lite_set_member_callback(lite_member_callback callback) {}
+static lite_context_name name_of_device;
+void lite_set_context_name(lite_context_name name) { name_of_device = name; }
 void lite_members_changed(void) {}
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
                   const void* data, size_t data_bytes, void* cookie, lite_request** request) {
@@ -230,6 +232,32 @@ START_TEST(device_is_given_the_check_at_the_start) {
   check_of_device = NULL;
   ck_assert_int_eq(MPIDI_LITE_init_local(&tag_bits), MPI_SUCCESS);
   ck_assert(check_of_device == MPIDI_LITE_am_check);
+}
+END_TEST
+
+START_TEST(communicators_are_named_by_their_contexts) {
+  const struct {
+    uint32_t context;
+    const char* name;
+  } table[] = {{WORLD, "MPI_COMM_WORLD"},
+               {WORLD + 1, "a collective of MPI_COMM_WORLD"},
+               {WORLD + 5, "a collective of MPI_COMM_WORLD"}, /* between its nodes */
+               {INTER, "communicator 0x84000001"},
+               {INTER + 1, "a collective of communicator 0x84000001"},
+               {0x40, "as it was"}}; /* there is none */
+  int tag_bits;
+  char text[64];
+  ck_assert_int_eq(MPIDI_LITE_init_local(&tag_bits), MPI_SUCCESS);
+  strcpy(world.name, "MPI_COMM_WORLD");
+  inter.handle = (int)0x84000001;
+  for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
+    strcpy(text, "as it was");
+    name_of_device(table[i].context, text, sizeof text);
+    ck_assert_str_eq(text, table[i].name);
+  }
+  memset(world.name, 'x', sizeof world.name); /* it does not end */
+  name_of_device(WORLD, text, sizeof text);
+  ck_assert_uint_eq(strlen(text), sizeof text - 1);
 }
 END_TEST
 
@@ -528,6 +556,7 @@ int main(void) {
   TCase* tests = tcase_create("glue");
   tcase_add_checked_fixture(tests, set_up, tear_down);
   tcase_add_test(tests, device_is_given_the_check_at_the_start);
+  tcase_add_test(tests, communicators_are_named_by_their_contexts);
   tcase_add_test(tests, garbage_is_of_no_member_whatever_its_handler);
   tcase_add_test(tests, end_of_the_job_is_heard_from_who_shares_a_communicator);
   tcase_add_test(tests, window_is_open_to_the_ranks_of_its_communicator_under_their_own_rank);

@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "mplite/net/loss.h"
 #include "run_tests.h"
@@ -175,6 +177,33 @@ START_TEST(printing_to_nowhere_does_no_harm_and_keeps_errno) {
   ck_assert_int_eq(log.print(0, kT0, -1), 1);
   ck_assert_int_eq(errno, 4711);
   ck_assert(log.empty());
+}
+END_TEST
+
+// A pipe keeps PIPE_BUF bytes together.
+START_TEST(lines_are_written_whole_and_as_many_at_once_as_a_pipe_keeps_together) {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text += "line " + std::to_string(i) + std::string(static_cast<std::size_t>(i), '.') + "\n";
+  int ends[2];
+  ck_assert_int_eq(pipe2(ends, O_DIRECT | O_CLOEXEC), 0);  // a read takes what one write wrote
+  errno = 4711;
+  write_lines(ends[1], text.data(), text.size());
+  ck_assert_int_eq(errno, 4711);
+  close(ends[1]);
+  std::string got;
+  char part[2 * PIPE_BUF];
+  int writes = 0;
+  for (ssize_t n; (n = read(ends[0], part, sizeof part)) > 0; ++writes) {
+    ck_assert_int_le(n, PIPE_BUF);
+    ck_assert_int_eq(part[n - 1], '\n');
+    got.append(part, static_cast<std::size_t>(n));
+  }
+  close(ends[0]);
+  ck_assert_str_eq(got.c_str(), text.c_str());
+  ck_assert_int_eq(writes, static_cast<int>(text.size() / PIPE_BUF) + 1);
+  write_lines(-1, text.data(), text.size());  // to nowhere
+  ck_assert_int_eq(errno, 4711);
 }
 END_TEST
 

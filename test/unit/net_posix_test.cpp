@@ -568,6 +568,25 @@ START_TEST(idle_peer_is_not_silent) {
 }
 END_TEST
 
+START_TEST(kernel_tells_what_it_knows_of_a_connection) {
+  Link link;
+  StreamReport before, after;
+  ck_assert(link.net.report(link.a, before));
+  char data[1000] = {};
+  ck_assert_int_eq(link.write(link.a, data, sizeof data), sizeof data);
+  const std::int64_t begin = link.net.now_ns();
+  do {  // until they are acknowledged
+    ck_assert(link.net.report(link.a, after));
+    ck_assert_int_lt(link.net.now_ns() - begin, 10'000'000'000);
+  } while (after.acknowledged - before.acknowledged < sizeof data);
+  ck_assert_uint_eq(after.acknowledged - before.acknowledged, sizeof data);
+  ck_assert_uint_eq(after.unacknowledged, 0);
+  ck_assert_uint_gt(after.round_trip_us, 0);
+  ck_assert_uint_lt(after.round_trip_us, 1'000'000);
+  ck_assert(!link.net.report(-1, after));
+}
+END_TEST
+
 // Before what it has sent is read (_i 0), and with a reset in place of an end (_i 1).
 START_REPEATED_TEST(end_of_the_peer_is_told_before_its_data_is_read, 2) {
   Link link;

@@ -8,7 +8,7 @@
 using namespace ch_lite;
 
 // api.cpp has it in the device.
-__thread lite_call_state lite_call = {0, 0, 0, 0};
+__thread lite_call_state lite_call = {0, 0, 0, 0, nullptr};
 
 namespace {
 

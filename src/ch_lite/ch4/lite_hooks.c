@@ -60,6 +60,28 @@ int MPIDI_LITE_is_member(int peer, uint32_t context, int32_t source)
     return answer;
 }
 
+/* Of an internal communicator, its parent's. What is sent in an intercommunicator has the context
+ * of the other side, which is not known here. */
+void MPIDI_LITE_name_context(uint32_t context, char *text, size_t size)
+{
+    const uint32_t of_comm =
+        context & ~(uint32_t) (MPIR_CONTEXT_SUFFIX_MASK | MPIR_CONTEXT_SUBCOMM_MASK);
+    const char *const collective =
+        (context & MPIR_CONTEXT_SUFFIX_MASK) != 0 ? "a collective of " : "";
+
+    pthread_mutex_lock(&known_comms_mutex);
+    for (known_comm *known = *bucket_of(of_comm); known != NULL; known = known->next) {
+        if (known->context != of_comm)
+            continue;
+        if (known->comm->name[0] != '\0')
+            snprintf(text, size, "%s%.*s", collective, MPI_MAX_OBJECT_NAME, known->comm->name);
+        else
+            snprintf(text, size, "%scommunicator 0x%x", collective, (unsigned) known->comm->handle);
+        break;
+    }
+    pthread_mutex_unlock(&known_comms_mutex);
+}
+
 bool MPIDI_LITE_shares_a_communicator(int peer)
 {
     bool found = false;

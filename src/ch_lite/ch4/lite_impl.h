@@ -196,6 +196,7 @@ int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffe
 
 /* Given to lite_set_member_callback. */
 int MPIDI_LITE_is_member(int peer, uint32_t context, int32_t source);
+void MPIDI_LITE_name_context(uint32_t context, char *text, size_t size);
 bool MPIDI_LITE_shares_a_communicator(int peer);
 void MPIDI_LITE_forget_comms(void);
 

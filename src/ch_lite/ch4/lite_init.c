@@ -175,6 +175,7 @@ int MPIDI_LITE_init_local(int *tag_bits)
     lite_am_set_callback(MPIDI_LITE_am_deliver, NULL);
     lite_am_set_check(MPIDI_LITE_am_check);
     lite_set_member_callback(MPIDI_LITE_is_member);
+    lite_set_context_name(MPIDI_LITE_name_context);
 
     if (MPIR_CVAR_DEBUG_SUMMARY && MPIR_Process.rank == 0) {
         printf("==== lite netmod ====\n");

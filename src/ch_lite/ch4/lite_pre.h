@@ -82,6 +82,8 @@
             MPIDI_LITE_progress_is_used();                                          \
         if (__builtin_strcmp(function, "internalX_Threadcomm_init") == 0)           \
             MPIDI_LITE_give_up_host_work();                                         \
+        if (lite_is_named(function))                                                \
+            lite_call.name = function + sizeof("internal_") - 1;                    \
         if (lite_kind_of(function) != LITE_MAY_BLOCK)                               \
             lite_host_call_begins(lite_kind_of(function));                          \
         if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
@@ -135,6 +137,24 @@ void MPIDI_LITE_call_ends(int waits_for_nobody);
     (lite_may_not_block(function)                                    ? LITE_MAY_NOT_BLOCK \
      : lite_is(function, "Waitany") || lite_is(function, "Waitsome") ? LITE_SCANS         \
                                                                      : LITE_MAY_BLOCK)
+
+/* ---- which calls say their names ----
+ * For reports of what waits (LITE_STALL): a store, of an address that is known when this is
+ * compiled. Not of those that never wait: functions of the application's that a call which waits
+ * calls (an operation, an attribute's) make some of them in the middle of it. */
+#define lite_is_named(function)                                                                    \
+    (lite_begins(function, "internal_") && lite_takes_turns(function) &&                           \
+     !lite_waits_for_nobody(function) && !lite_may_not_block(function) &&                          \
+     !lite_begins(function, "internal_Type_") && !lite_begins(function, "internal_Op_") &&         \
+     !lite_begins(function, "internal_Group_") && !lite_begins(function, "internal_Attr_") &&      \
+     !lite_begins(function, "internal_Comm_get_") &&                                               \
+     !lite_begins(function, "internal_Comm_set_") &&                                               \
+     !lite_begins(function, "internal_Win_get_") && !lite_begins(function, "internal_Win_set_") && \
+     !lite_begins(function, "internal_Pack") && !lite_begins(function, "internal_Unpack") &&       \
+     !lite_begins(function, "internal_Get_count") &&                                               \
+     !lite_begins(function, "internal_Get_elements") && !lite_is(function, "Get_address") &&       \
+     !lite_is(function, "Get_processor_name") && !lite_is(function, "Comm_compare") &&             \
+     !lite_is(function, "Comm_group") && !lite_begins(function, "internal_Grequest_"))
 
 /* ---- which calls start schedules ----
  * Nonblocking collectives, of which something is left to be done when the call returns, and the

@@ -105,6 +105,8 @@ void Core::start_request(Request* r, RequestKind kind, RequestState state, int p
   r->cookie = cookie;
   if (kind != RequestKind::kReceive) r->status = {LITE_OK, r->key.source, r->key.tag, peer, bytes};
   requests.begin(r, peer >= 0 ? &peers[peer].pending : &requests.any_source());
+  if (options.notes_age) [[unlikely]]
+    r->begun_ns = mplite::trace_now_ns();
   trace.started(r);
 }
 

@@ -38,7 +38,14 @@ using mplite::Memory;
 struct HostKnowledge {
   lite_member_callback member_callback = nullptr;
   lite_am_check am_check = nullptr;
+  lite_context_name context_name = nullptr;
   Permits permits;
+};
+
+// What a probe has looked for in vain.
+struct Sought {
+  int peer = -1;
+  MatchKey key{};
 };
 
 class Core {
@@ -180,6 +187,7 @@ class Core {
   mplite::Pool<Message> messages;
   AmLane am_lane;
   HostKnowledge host;
+  Sought sought;  // by the last such probe
   // Messages of fewer bytes may be taken the short way (take_awaited).
   std::uint64_t sole_posted_end;
   MessageTrace trace;

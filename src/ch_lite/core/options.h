@@ -61,6 +61,7 @@ struct DeviceOptions {
   const std::uint64_t* windows = nullptr;  // `size` entries, read by start(): the credit window
                                            // that each rank gives; null: all as we do
   bool thread_multiple = false;
+  bool notes_age = false;  // of each request, when it was begun: for reports
   DeviceHooks hooks{};
 };
 

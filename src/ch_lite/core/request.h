@@ -120,6 +120,7 @@ struct lite_request : ch_lite::PostedNode {
   std::uint64_t region = 0;
   std::uint64_t offset = 0;
 
+  std::int64_t begun_ns = 0;  // by trace_now_ns(), with DeviceOptions::notes_age
   ch_lite::TraceMark traced{};
 
   void to(ch_lite::RequestState next) MPLITE_SIGNAL_SAFE {

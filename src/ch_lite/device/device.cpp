@@ -36,6 +36,7 @@ bool Device::start() {
   set_tag_ignore_bits(host_settings.tag_ignore_bits);
   set_member_callback(host_settings.member_callback);
   set_am_check(host_settings.am_check);
+  set_context_name(host_settings.context_name);
   set_am_callback(host_settings.am_callback, host_settings.am_callback_arg);
   MPID_ChannelSetProgress(progress_callback, this);
   MPID_ChannelSetLost(lost_callback, this);

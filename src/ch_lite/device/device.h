@@ -10,6 +10,7 @@
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/core/core.h"
 #include "ch_lite/device/patience.h"
+#include "ch_lite/device/report.h"
 #include "ch_lite/protocols/active_message.h"
 #include "ch_lite/protocols/receive.h"
 #include "ch_lite/protocols/rma_target.h"
@@ -121,6 +122,10 @@ class Device {
   void hand_over() { core_.requests.hand_over(); }
   Request* next_completion() { return core_.requests.next_completion(); }
   void free_request(Request* r) { core_.requests.free(r); }
+  // What the call waits for, see report.h. Gate held, ordinary context.
+  std::size_t format_report(const WaitingCall& call, char* text, std::size_t size) {
+    return ch_lite::format_report(core_, call, text, size);
+  }
   // Leaves the sentence for lite_last_error. Returns `code`.
   int report(int code, int peer, const char* what = nullptr) {
     return core_.report(code, peer, what);
@@ -129,6 +134,7 @@ class Device {
   void set_tag_ignore_bits(std::uint32_t bits) { core_.matcher.set_tag_ignore_bits(bits); }
   void set_member_callback(lite_member_callback callback) { core_.host.member_callback = callback; }
   void set_am_check(lite_am_check check) { core_.host.am_check = check; }
+  void set_context_name(lite_context_name name) { core_.host.context_name = name; }
   // What the host has said of members may have changed.
   void forget_permits() { core_.host.permits.clear(); }
   void set_am_callback(lite_am_callback callback, void* arg) { am_.set_callback(callback, arg); }
@@ -222,6 +228,7 @@ struct HostSettings {
   std::uint32_t tag_ignore_bits = 0;
   lite_member_callback member_callback = nullptr;
   lite_am_check am_check = nullptr;
+  lite_context_name context_name = nullptr;
   lite_am_callback am_callback = nullptr;
   void* am_callback_arg = nullptr;
 };

@@ -68,6 +68,7 @@ int take_probed(Core& core, Message* m, int peer, const MatchKey& key, lite_stat
   if (m == nullptr) {
     const int lost = lost_source(core, peer, key.context);
     if (lost < 0) {
+      core.sought = {peer, key};
       if (peer >= 0) core.peers[peer].probed = true;  // MPI_Probe waits without a request
       return 0;
     }

@@ -22,6 +22,9 @@ class BoundedText {
     if (n > 0) used_ += static_cast<std::size_t>(n);
   }
 
+  // Without what was cut off.
+  std::size_t length() const { return used_ < size_ ? used_ : size_ - (size_ > 0 ? 1 : 0); }
+
  private:
   char* text_;
   std::size_t size_;

@@ -228,6 +228,18 @@ const Row kTable[] = {
       "it out as the cause of trouble."},
      [](MPLITE_PARSE) { return parse_tuning(text, k.tuning, why, size); },
      [](MPLITE_FORMAT) { format_tuning(k.tuning, text, size); }},
+    {{"LITE_STALL", "duration", "off",
+      "off, or 1s to 86400s (a number alone is in seconds; us, ms, s)",
+      "A rank that has waited in one MPI call for so long, with nothing sent or received, says on "
+      "stderr what it waits for: see docs/stall.md."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "off") == 0) return k.stall_ns = 0, true;
+       return parse_duration(text, kSecond, kSecond, 86400 * kSecond, k.stall_ns);
+     },
+     [](MPLITE_FORMAT) {
+       if (k.stall_ns == 0) return copy_text("off", text, size);
+       format_duration(k.stall_ns, text, size);
+     }},
     {{"LITE_STATS", "flag", "0", "0 or 1", "Each rank prints a line of counters at MPI_Finalize."},
      [](MPLITE_PARSE) { return parse_flag(text, k.stats); },
      [](MPLITE_FORMAT) { copy_text(k.stats ? "1" : "0", text, size); }},

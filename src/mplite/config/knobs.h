@@ -40,6 +40,7 @@ struct Knobs {
   bool grace = false;                 // learn when not to arm
   bool host_thread = true;            // sigio: a thread for the host's work
   Tuning tuning = Tuning::none();     // the heuristics that act
+  std::int64_t stall_ns = 0;          // 0: off
   bool stats = false;
   bool trace = false;
   char trace_prefix[232] = {};  // empty: kTracePrefix (trace.h); files PREFIX.RANK.json

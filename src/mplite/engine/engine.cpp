@@ -129,6 +129,17 @@ void Engine::count_resent() {
       connector_.count_resent(*c);
 }
 
+PeerReport Engine::report(int peer) const {
+  const Peer& p = core_.peers[peer];
+  PeerReport report;
+  report.state = p.state;
+  report.error = p.state == PeerState::kMaking ? p.connect_error : p.error;
+  report.queued_bytes = tx_.queued_bytes(peer);
+  report.has_stream = p.state == PeerState::kUp && p.connection != nullptr &&
+                      core_.net.report(p.connection->fd, report.stream);
+  return report;
+}
+
 const char* Engine::describe(int peer, char* text, std::size_t size) const {
   const AddressTurns& turns = core_.peers[peer].turns;
   char address[96];

@@ -12,6 +12,7 @@
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/handshaker.h"
 #include "mplite/engine/listener.h"
+#include "mplite/engine/peer_report.h"
 #include "mplite/engine/poller.h"
 #include "mplite/engine/ports.h"
 #include "mplite/engine/readiness.h"
@@ -257,6 +258,8 @@ class Engine {
   // Brings Counters::resent up to date, which otherwise counts a connection when it ends. Gate
   // held.
   void count_resent();
+  // What stands between this process and the peer. Ordinary context.
+  PeerReport report(int peer) const;
   // For tests and reports: read-ahead buffers that connections hold.
   std::uint32_t read_ahead_buffers_used() const { return rx_.read_ahead_buffers_used(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages. Writes at most `size` bytes, returns

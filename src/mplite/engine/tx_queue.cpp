@@ -261,6 +261,21 @@ void TxQueue::finish(SendOp* op, int error) {
   }
 }
 
+std::uint64_t TxQueue::queued_bytes(int peer) const {
+  const Peer& p = core_.peers[peer];
+  std::uint64_t bytes = gathered_peer_ == peer ? gathered_bytes_ : 0;
+  for (const SendQueue* q : {&p.control, &p.bulk})
+    for (const SendOp* op = q->head; op != nullptr; op = op->next)
+      bytes += op->total - op->committed;
+  if (p.connection == nullptr) return bytes;
+  const ConnectionTx& tx = p.connection->tx;
+  for (int i = 0; i < tx.count; ++i) {
+    const OutFrame& f = tx.frame(i);
+    bytes += f.header.length - payload_sent(f.header, f.sent);
+  }
+  return bytes;
+}
+
 void TxQueue::fail_sends(int peer, int error) {
   Peer& p = core_.peers[peer];
   Connection* c = p.connection;

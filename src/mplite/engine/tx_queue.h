@@ -98,6 +98,8 @@ class TxQueue {
 
   // Writes what the kernel takes. May lose the peer.
   void flush(int peer) MPLITE_SIGNAL_SAFE;
+  // Of messages to the peer, what the kernel has not taken.
+  std::uint64_t queued_bytes(int peer) const;
   // Everything queued for the peer completes with `error`.
   void fail_sends(int peer, int error) MPLITE_SIGNAL_SAFE;
 

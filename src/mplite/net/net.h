@@ -33,6 +33,16 @@ struct StreamOptions {
   int keepalive_interval_s;
 };
 
+// What the kernel knows of a connection, for people.
+struct StreamReport {
+  std::uint32_t round_trip_us = 0;
+  std::uint64_t delivered_per_s = 0;     // bytes, when it was measured last; 0: not yet
+  std::uint64_t acknowledged = 0;        // bytes of ours, in all
+  std::uint32_t unacknowledged = 0;      // packets of ours under way
+  std::uint32_t retransmissions = 0;     // of packets, in all
+  std::uint32_t since_last_data_ms = 0;  // from the peer
+};
+
 // All calls return >= 0, or -errno. EINTR is retried inside, EAGAIN is returned. Signal-safe.
 // Sockets are non-blocking and close-on-exec. A length beyond what one system call may move is
 // clamped inside.
@@ -84,6 +94,8 @@ class Net {
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
   // Segments that TCP has sent again on this connection so far.
   virtual std::uint32_t resent(int) MPLITE_SIGNAL_SAFE { return 0; }
+  // False: the kernel does not tell. Ordinary context.
+  virtual bool report(int, StreamReport&) { return false; }
   // Whether the peer has closed its end, or the connection was reset. Known before what the peer
   // has sent is read.
   virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;

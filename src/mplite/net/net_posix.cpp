@@ -368,6 +368,20 @@ std::uint32_t PosixNet::resent(int fd) {
   return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_total_retrans : 0;
 }
 
+// Of an older kernel the last members stay 0.
+bool PosixNet::report(int fd, StreamReport& report) {
+  tcp_info info = {};
+  socklen_t length = sizeof info;
+  if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) return false;
+  report.round_trip_us = info.tcpi_rtt;
+  report.delivered_per_s = info.tcpi_delivery_rate;
+  report.acknowledged = info.tcpi_bytes_acked;
+  report.unacknowledged = info.tcpi_unacked;
+  report.retransmissions = info.tcpi_total_retrans;
+  report.since_last_data_ms = info.tcpi_last_data_recv;
+  return true;
+}
+
 bool PosixNet::has_ended(int fd) {
   pollfd asked = {fd, POLLRDHUP, 0};
   while (::poll(&asked, 1, 0) < 0)

@@ -2,6 +2,7 @@
 #include "mplite/observe/log.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -89,6 +90,17 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
   }
 }
 
+bool write_all(int fd, const char* text, std::size_t length) {
+  while (length > 0) {
+    const ssize_t n = ::write(fd, text, length);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;  // there is nobody left to tell
+    text += n;
+    length -= static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
 // One line, one write(2), so that lines of several ranks do not mix.
 void write_line(int fd, int rank, const char* text) {
   char line[512];
@@ -97,9 +109,7 @@ void write_line(int fd, int rank, const char* text) {
     n = static_cast<int>(sizeof line) - 1;
     line[n - 1] = '\n';
   }
-  ssize_t done;
-  do done = ::write(fd, line, static_cast<std::size_t>(n));
-  while (done < 0 && errno == EINTR);  // anything else: there is nobody left to tell
+  write_all(fd, line, static_cast<std::size_t>(n));
 }
 
 }  // namespace
@@ -152,6 +162,21 @@ int NoteLog::print(int rank, std::int64_t now_ns, int fd, bool final) {
   }
   errno = saved_errno;
   return printed;
+}
+
+void write_lines(int fd, const char* text, std::size_t length) {
+  const int saved_errno = errno;
+  while (length > 0) {
+    std::size_t part = length;
+    if (part > PIPE_BUF) {
+      part = PIPE_BUF;
+      while (part > 1 && text[part - 1] != '\n') --part;
+    }
+    if (!write_all(fd, text, part)) break;
+    text += part;
+    length -= part;
+  }
+  errno = saved_errno;
 }
 
 }  // namespace mplite

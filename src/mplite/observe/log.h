@@ -60,4 +60,9 @@ class NoteLog {
   int lines_ = 0;  // in this period
 };
 
+// Writes whole lines to `fd`: as many with one write(2) as a pipe keeps together, so that lines of
+// several ranks do not mix. `text` ends with a line. Ordinary context, gate free: whoever reads may
+// be slow.
+void write_lines(int fd, const char* text, std::size_t length);
+
 }  // namespace mplite

@@ -46,7 +46,7 @@ typedef struct {
 } MPI_Status;
 enum { MPI_SUCCESS, MPI_ERR_TRUNCATE = 14, MPI_ERR_OTHER = 15, MPI_ERR_NO_MEM = 34 };
 enum { MPI_ERR_PORT = 38, MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3 };
-enum { MPI_ANY_SOURCE = -2, MPI_ANY_TAG = -1 };
+enum { MPI_ANY_SOURCE = -2, MPI_ANY_TAG = -1, MPI_MAX_OBJECT_NAME = 128 };
 
 /* ---- objects ---- */
 
@@ -90,6 +90,8 @@ typedef struct MPIR_Comm {
   int rank, local_size, remote_size;
   MPIDI_av_entry_t* remote; /* by rank */
   int ref_count;
+  int handle;
+  char name[MPI_MAX_OBJECT_NAME];
 } MPIR_Comm;
 
 typedef struct MPIR_Win {
@@ -172,6 +174,7 @@ enum { MPIR_REQUEST_NUM_POOLS = 2, REQUEST_NUM_INDICES = 4 };
 extern MPIR_Object_alloc_t MPIR_Request_mem[MPIR_REQUEST_NUM_POOLS];
 
 #define MPIR_CONTEXT_SUBCOMM_SHIFT 1
+#define MPIR_CONTEXT_SUBCOMM_MASK 6
 #define MPIR_CONTEXT_SUFFIX_MASK 1
 #define MPIR_CONTEXT_READ_FIELD(field, id) (((id) >> 1) & 3)
 

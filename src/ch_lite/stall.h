@@ -1,0 +1,46 @@
+// A wait that stands still says what it waits for (LITE_STALL). Part of Boot, asked when a wait
+// finds nothing; the decision is tuning/stall_watch.h's, the words are device/report.h's.
+#pragma once
+#include <cstdint>
+
+#include "ch_lite/device/device.h"
+#include "mplite/engine/engine.h"
+#include "mplite/tuning/stall_watch.h"
+
+namespace ch_lite {
+
+class Stall {
+ public:
+  // `limit_ns` 0: off. `host`: ours.
+  void start(std::int64_t limit_ns, mplite::Engine& engine, Device& device, const char* host) {
+    watch_.start(limit_ns);
+    engine_ = &engine;
+    device_ = &device;
+    host_ = host;
+  }
+  bool on() const { return watch_.on(); }
+
+  // Who waits. `number` is another for each wait.
+  struct Wait {
+    unsigned number;
+    bool has_threads;    // other threads of the application's may be in MPI
+    int (*host_news)();  // of lite_set_host_news, or null
+  };
+  // Where on(). Ordinary context, gate free.
+  void found_nothing(const Wait& wait, std::int64_t now_ns);
+  // Something has moved that the device does not see.
+  void moved(std::int64_t now_ns) { watch_.moved(now_ns); }
+
+ private:
+  std::uint64_t progress_so_far() const;
+  bool has_moved_unseen(const Wait& wait);
+  void tell(const Wait& wait, std::int64_t now_ns) const;
+
+  mplite::StallWatch watch_;
+  mplite::Engine* engine_ = nullptr;
+  Device* device_ = nullptr;
+  const char* host_ = "";
+  std::uint64_t acknowledged_ = 0;  // by peers, when that was looked at last
+};
+
+}  // namespace ch_lite
