@@ -48,7 +48,7 @@ void look(const Knobs& knobs, Seen& seen) {
 void print_json(const Knobs& knobs, const Seen& seen) {
   char text[1536];
   std::fputs("{\n  ", stdout);
-  put_json_member("version", PACKAGE_VERSION, ",\n");
+  put_json_member(stdout, "version", PACKAGE_VERSION, ",\n");
   std::printf("  \"wire_version\": %d,\n  \"knobs\": [\n", int{kWireVersion});
   for (std::size_t i = 0; i < knob_count(); ++i) {
     const KnobInfo& info = knob_info(i);
