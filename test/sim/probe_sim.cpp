@@ -160,7 +160,7 @@ struct Caller {
   int id = 0;
   ucontext_t context = {};
   std::unique_ptr<char[]> stack;
-  lite_call_state call = {0, 0, 0, 0};
+  lite_call_state call = {0, 0, 0, 0, nullptr};
   const char* where = "outside";  // for people
   std::vector<std::size_t> own_sends;
   std::vector<std::size_t> own_receives;  // posted
