@@ -751,7 +751,7 @@ bool FakeNet::has_ended(int fd) {
 bool FakeNet::report(int fd, mplite::StreamReport& report) {
   Call call(*this);
   if (world_.own(host_, fd, "report") == nullptr) return false;
-  report = {45, 1'200'000'000, 7, 3, 2, 1500};
+  report = {45, 1'200'000'000, 7, 3, world_.resent, 1500};
   return true;
 }
 

@@ -233,7 +233,6 @@ class FakeNet final : public mplite::Net {
   std::int64_t now_ns() override;
   void spin(std::int64_t ns) override;
   bool is_silent(int fd, std::int64_t limit_ms) override;
-  std::uint32_t resent(int) override { return world_.resent; }
   bool has_ended(int fd) override;
   bool report(int fd, mplite::StreamReport& report) override;
   void random(void* bytes, std::size_t count) override;

@@ -41,6 +41,7 @@ END_TEST
 
 START_TEST(connection_that_is_up_has_what_the_kernel_knows) {
   SimRanks r;
+  r.world.resent = 2;
   r.connect(0, 1);
   ck_assert_report(r,
                    "connected, 0 bytes to send, round trip 45 us, delivers 1200.0 MB/s, 3 packets "

@@ -229,10 +229,11 @@ void Connector::drop(Connection& c) {
 }
 
 void Connector::count_resent(Connection& c) {
-  const std::uint32_t now = core_.net.resent(c.fd);
+  StreamReport report;
   ++core_.counters.other_calls;
-  core_.counters.resent += now - c.resent;
-  c.resent = now;
+  if (!core_.net.report(c.fd, report)) return;
+  core_.counters.resent += report.retransmissions - c.resent;
+  c.resent = report.retransmissions;
 }
 
 void Connector::lose(int peer, int error) {

@@ -92,10 +92,8 @@ class Net {
   // Whether the peer has left what we sent unanswered for limit_ms (cut off, or without power),
   // which keepalive does not notice while data is under way.
   virtual bool is_silent(int, std::int64_t) MPLITE_SIGNAL_SAFE { return false; }
-  // Segments that TCP has sent again on this connection so far.
-  virtual std::uint32_t resent(int) MPLITE_SIGNAL_SAFE { return 0; }
-  // False: the kernel does not tell. Ordinary context.
-  virtual bool report(int, StreamReport&) { return false; }
+  // What TCP knows of a connection. False: the kernel does not tell.
+  virtual bool report(int, StreamReport&) MPLITE_SIGNAL_SAFE { return false; }
   // Whether the peer has closed its end, or the connection was reset. Known before what the peer
   // has sent is read.
   virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;

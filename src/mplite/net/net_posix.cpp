@@ -362,12 +362,6 @@ bool PosixNet::is_silent(int fd, std::int64_t limit_ms) {
   return waiting && static_cast<std::int64_t>(info.tcpi_last_ack_recv) >= limit_ms;
 }
 
-std::uint32_t PosixNet::resent(int fd) {
-  tcp_info info = {};
-  socklen_t length = sizeof info;
-  return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) == 0 ? info.tcpi_total_retrans : 0;
-}
-
 // Of an older kernel the last members stay 0.
 bool PosixNet::report(int fd, StreamReport& report) {
   tcp_info info = {};

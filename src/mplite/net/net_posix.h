@@ -49,8 +49,7 @@ class PosixNet final : public Net {
   std::int64_t now_ns() MPLITE_SIGNAL_SAFE override;
   void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE override;
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override;
-  std::uint32_t resent(int fd) MPLITE_SIGNAL_SAFE override;
-  bool report(int fd, StreamReport& report) override;
+  bool report(int fd, StreamReport& report) MPLITE_SIGNAL_SAFE override;
   bool has_ended(int fd) MPLITE_SIGNAL_SAFE override;
   void disown(int fd) override;
   void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE override;
