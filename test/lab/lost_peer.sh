@@ -26,8 +26,8 @@ trouble() { # SECONDS CASE ACTION-WHEN-READY [mpiexec option…]
   wait "$helper"
   link_up
 }
-# the error of rank 0: rank, host and address of the other side
-names_peer() { ! hung && grep -E 'rank 1' "$out" | grep -E 'h1' | grep -E '10\.77\.0\.2' >/dev/null; }
+# the error of rank 0: rank, host and address of the other side; where the kernel remembers that no link led to the first address, the second
+names_peer() { ! hung && grep -E 'rank 1' "$out" | grep -E 'h1' | grep -E '10\.77\.0\.2|fd77::2' >/dev/null; }
 
 trouble 40 connect link_down
 ! hung && grep -q '^error: MPI_' "$out"
