@@ -101,6 +101,25 @@ START_TEST(what_was_tried_in_vain_is_told_once_the_peer_is_reached) {
 }
 END_TEST
 
+START_TEST(address_that_closes_twice_makes_room_for_one_of_which_nothing_is_known) {
+  AddressTurns turns;
+  turns.start(3, 0);
+  ck_assert(!turns.closed());
+  ck_assert(turns.closed());
+  turns.next();
+  ck_assert(!turns.closed());  // another one: it is counted anew
+  turns.failed(ETIMEDOUT, false);
+  turns.next();
+  turns.failed(ETIMEDOUT, false);
+  turns.next();
+  ck_assert_int_eq(turns.current(), 0);
+  turns.closed();
+  ck_assert(!turns.closed());  // the others led nowhere
+  turns.start(1, 0);
+  for (int i = 0; i < 300; ++i) ck_assert(!turns.closed());
+}
+END_TEST
+
 START_TEST(caller_is_known_by_the_address_that_it_came_from) {
   AddressTurns turns;
   turns.start(3, 0);

@@ -1531,6 +1531,40 @@ START_TEST(second_address_is_taken_where_the_first_leads_nowhere_and_first_with_
 }
 END_TEST
 
+START_TEST(second_address_is_tried_within_a_short_time_limit) {
+  SimRanks r(
+      2, SimRanks::no_faults(), [](EngineOptions& o) { o.connect_timeout_ns = 600'000'000; }, 1, 0,
+      2);
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.set_road(1, 0, -1);
+  say(r.engine(0), 1, {5});
+  for (int i = 0; i < 50 && !r.engine(1).control_ready(); ++i) {
+    r.world.pass(10'000'000);
+    r.turn();
+  }
+  ck_assert_int_eq(losses.count, 0);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+}
+END_TEST
+
+// What the process lacks is no fault of the address.
+START_TEST(shortage_is_not_booked_against_an_address) {
+  SimRanks r = ranks_of_two_networks(2);
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.fail_connect = ENOBUFS;
+  say(r.engine(0), 1, {5});
+  poll_alone(r, 0, 1);
+  r.world.fail_connect = 0;
+  poll_alone(r, 0, 2);
+  ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
+  char who[352];
+  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
+                   "rank 1 on host simulated (10.0.0.2 port 20001)");
+}
+END_TEST
+
 START_TEST(first_address_is_taken_again_where_it_leads_to_the_next_peer) {
   SimRanks r = ranks_of_two_networks(4);
   r.world.set_road(1, 0, EHOSTUNREACH);

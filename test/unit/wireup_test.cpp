@@ -405,6 +405,25 @@ START_TEST(ranks_of_one_host_keep_the_addresses_that_they_share) {
 }
 END_TEST
 
+// Ports count where the address is the same, and nowhere else.
+START_TEST(ranks_of_one_host_may_have_one_port_at_two_addresses) {
+  Table t;
+  for (int i = 0; i < 2; ++i) {
+    t.place(i, i == 0 ? "10.1.0.1" : "10.2.0.1");
+    t.blob[i].port = 5000;
+    t.also(i, {"10.0.0.1"});
+    t.blob[i].more[0].port = static_cast<std::uint16_t>(5000 + i);
+    std::memset(t.blob[i].network, 1, sizeof t.blob[i].network);
+  }
+  ck_assert_msg(t.decode(2), "%s", t.error);
+  ck_assert_str_eq(roads_of(t.peers[0]), "10.1.0.1 port 5000, 10.0.0.1 port 5000");
+  ck_assert_str_eq(roads_of(t.peers[1]), "10.2.0.1 port 5000, 10.0.0.1 port 5001");
+  t.blob[1].more[0].port = 5000;  // a copy of a machine that has not booted since
+  ck_assert_msg(t.decode(2), "%s", t.error);
+  ck_assert_str_eq(roads_of(t.peers[1]), "10.2.0.1 port 5000");
+}
+END_TEST
+
 START_TEST(table_gives_what_each_rank_holds_for_others) {
   Table t;
   t.blob[1].credits = 65536;

@@ -37,6 +37,15 @@ class AddressTurns {
   }
   // Why the last attempt with an address failed; 0: none has.
   int error_of(int number) const MPLITE_SIGNAL_SAFE { return error_[number]; }
+  // The current one's connection was closed before it was up. Whether that is no accident any more,
+  // and there is another of which nothing is known.
+  bool closed() MPLITE_SIGNAL_SAFE {
+    if (closes_ < UINT8_MAX) ++closes_;
+    if (closes_ < 2) return false;
+    for (int i = 0; i < count_; ++i)
+      if (i != current_ && error_[i] == 0) return true;
+    return false;
+  }
   // Whether all are of no use any more.
   bool exhausted() const MPLITE_SIGNAL_SAFE { return final_ == (1u << count_) - 1; }
 
@@ -44,6 +53,7 @@ class AddressTurns {
   // Not exhausted.
   bool next() MPLITE_SIGNAL_SAFE {
     bool same_round = true;
+    closes_ = 0;
     do {
       if (++position_ == count_) {
         position_ = 0;
@@ -81,6 +91,7 @@ class AddressTurns {
   std::uint8_t last_ = 0;
   std::uint8_t final_ = 0;
   std::uint8_t rounds_ = 0;
+  std::uint8_t closes_ = 0;  // of the current one, in a row
 };
 
 }  // namespace mplite

@@ -104,8 +104,10 @@ void Connector::begin_connect(int peer) {
   core_.set_state(*c, ConnectionState::kConnecting);
   core_.net.set_options(fd, core_.options.stream);
   p.connection = c;
-  if (p.turns.count() > 1)
-    p.next_address_ns = core_.net.now_ns() + (kAddressNs << std::min(p.turns.rounds(), 4));
+  if (const int count = p.turns.count(); count > 1)
+    p.next_address_ns =
+        core_.net.now_ns() + (std::min(kAddressNs, core_.options.connect_timeout_ns / (count + 1))
+                              << std::min(p.turns.rounds(), 4));
   core_.handshaking.add(*c);
   parts_.signals.drive(fd);
   const int rc = core_.net.connect(fd, address);
@@ -135,11 +137,11 @@ void Connector::come_up(Connection& c, int peer) {
   core_.handshaking.remove(c);
   if (c.handshake.heard_apart) parts_.callers.proved(c);
   c.peer = peer;
-  if (c.handshake.ours) {
+  if (c.handshake.ours && p.turns.count() > 1) {
     const int current = p.turns.current();
     dead_addresses_ =
         static_cast<std::uint8_t>((dead_addresses_ | p.turns.reached()) & ~(1u << current));
-  } else {
+  } else if (!c.handshake.ours) {
     p.turns.called_from(parts_.remote.address_count(peer),
                         std::max(parts_.remote.find_address(peer, c.remote), 0));
   }
@@ -171,6 +173,7 @@ void Connector::attempt_failed(Connection& c, int error) {
   const int peer = c.peer;
   Peer& p = core_.peers[peer];
   const bool spoke = is_tcp_up(c);
+  const bool proved = c.state == ConnectionState::kAwaitAccept;  // it is the peer that we called
   if (spoke)
     p.give_up_ns +=
         core_.net.now_ns() - c.handshake.tcp_up_ns;  // the deadline is for the time without TCP
@@ -179,10 +182,11 @@ void Connector::attempt_failed(Connection& c, int error) {
   // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
   const bool closed = error == ECONNRESET || error == ECONNABORTED || error == EPIPE;
   const bool final = !closed && (spoke || !may_pass(error));
-  if (!closed && p.turns.count() > 1) return try_next_address(peer, error, final);
+  if (!closed && p.turns.count() > 1 && !is_shortage(error))
+    return try_next_address(peer, error, final);
   if (final) return lose(peer, error);
-  // Twice is no accident: perhaps somebody else has that address.
-  if (p.turns.count() > 1 && p.attempts > 0) p.turns.next();
+  // Perhaps somebody else has that address.
+  if (closed && !proved && p.turns.closed()) p.turns.next();
   retry_later(peer, closed ? 0 : error,
               closed && is_lower(peer) ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
 }
@@ -261,12 +265,14 @@ void Connector::look_at_attempts(std::int64_t now) {
     Peer& p = core_.peers[i];
     if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
       continue;
-    if (now >= p.give_up_ns)
+    if (now >= p.give_up_ns) {
+      if (p.connection != nullptr) p.turns.failed(ETIMEDOUT, false);
       lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
-    else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns)
+    } else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
       attempt_failed(*p.connection, ETIMEDOUT);
-    else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler)
+    } else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler) {
       begin_connect(i);  // the handler had no node for it, or the attempt before failed
+    }
   }
 }
 

@@ -175,9 +175,9 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     // yet, so nothing is lost with it.
     ++core_.counters.ties;
     Connection* own = p.connection;
-    // One that has no answer yet may be on its way to an address that leads nowhere. The peer has
-    // not heard of it, and so keeps its own.
-    const bool in_vain = p.turns.count() > 1 && !is_tcp_up(*own);
+    // One that has not been challenged yet may be on its way to an address that leads nowhere, or
+    // to somebody else. The peer has no proof of it, and so keeps its own.
+    const bool in_vain = p.turns.count() > 1 && own->state != ConnectionState::kAwaitAccept;
     if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
     p.connection = nullptr;
     yield_tie(*own);

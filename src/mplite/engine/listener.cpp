@@ -108,7 +108,10 @@ void Listener::stop_hearing() {
   hearing_ = false;
 }
 
+// The next socket has its turn then: one that is never empty shall not keep the others' callers
+// out.
 void Listener::rest() {
+  if (count_ > 1) turn_ = (turn_ + 1) % count_;
   if (hearing_) rests_until_ns_ = net_.now_ns() + Allowance::kRestNs;
 }
 

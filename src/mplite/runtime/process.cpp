@@ -10,6 +10,7 @@
 #include <cstring>
 #include <iterator>
 #include <new>
+#include <utility>
 
 #include "mplite/base/address.h"
 #include "mplite/config/knob_text.h"
@@ -81,13 +82,13 @@ StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_si
     return StartFault::kSystem;
   }
   listener = fd;
-  open_more_listeners(net, choice, knobs, more_listeners);
   spare = net.open_stream(choice.address.ss_family);
   if (spare < 0) {
     std::snprintf(error, error_size, "no descriptor is left for a connection: %s%s",
                   strerror(-spare), descriptor_cure(-spare));
     return StartFault::kSystem;
   }
+  open_more_listeners(net, choice, knobs, more_listeners);
   make_blob(net, choice, made);
   made.credits = knobs.credits;
   made.unexpected_max = knobs.unexpected_max;
@@ -113,6 +114,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
           decode_table(table, size, rank, secret_file, peers, options.secret, error, error_size);
       fault != StartFault::kNone)
     return fault;
+  put_first(peers[rank].address);
   if (local_ranks == 0)
     for (int i = 0; i < size; ++i)
       local_ranks += std::strcmp(peers[i].host, peers[rank].host) == 0 ? 1 : 0;
@@ -156,6 +158,19 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
     return rc == -ENOMEM ? StartFault::kMemory : StartFault::kSystem;
   }
   return StartFault::kNone;
+}
+
+// The table may have left addresses out: the best that is left is the one whose listener stays.
+void Process::put_first(const sockaddr_storage& address) {
+  for (int i = 0; i < choice.more_count; ++i) {
+    InterfaceChoice::Other& other = choice.more[i];
+    if (!is_same_host(other.address, address) || port_of(other.address) != port_of(address))
+      continue;
+    std::swap(listener, more_listeners[i]);
+    std::swap(choice.address, other.address);
+    std::swap(choice.name, other.name);
+    return;
+  }
 }
 
 const char* Process::advice(int error, char* text, std::size_t size) const {

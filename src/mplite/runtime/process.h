@@ -57,6 +57,7 @@ struct Process {
 
  private:
   StartFault open_up(AddressBlob& blob, char* error, std::size_t error_size);
+  void put_first(const sockaddr_storage& address);
 };
 
 // What failed last, in a sentence for people: lite_last_error(), MP_Last_Error().

@@ -213,39 +213,43 @@ void keep_others(PeerAddress& peer, std::uint8_t numbers) {
   }
 }
 
+// One address of one rank.
+struct Place {
+  std::uint8_t address[17];  // with the family
+  std::uint8_t number;       // of it among the rank's
+  std::uint16_t port;
+  int rank;
+};
+
 // Whether two ranks may have one address: in one network stack, at two ports. One port cannot be
 // had twice there: these are copies of a machine that has not booted since.
-bool may_share_address(const AddressBlob& a, const AddressBlob& b) {
+bool may_share_address(const void* table, const Place& one, const Place& other) {
+  const AddressBlob a = blob_at(table, one.rank), b = blob_at(table, other.rank);
   static const std::uint8_t kUnknown[sizeof AddressBlob::network] = {};
   const bool known = std::memcmp(a.network, kUnknown, sizeof kUnknown) != 0 &&
                      std::memcmp(b.network, kUnknown, sizeof kUnknown) != 0;
   return (known ? std::memcmp(a.network, b.network, sizeof kUnknown) == 0
                 : std::strncmp(a.host, b.host, sizeof a.host) == 0) &&
-         a.port != b.port;
+         one.port != other.port;
 }
-
-// One address of one rank.
-struct Place {
-  std::uint8_t address[17];  // with the family
-  std::uint8_t number;       // of it among the rank's
-  int rank;
-};
 
 // All of the table's, sorted by address and rank. Returns how many; `places` has room.
 int list_places(const void* table, int size, Place* places) {
   int count = 0;
-  const auto add = [&](int rank, int number, std::uint8_t family, const std::uint8_t* address) {
+  const auto add = [&](int rank, int number, std::uint8_t family, std::uint16_t port,
+                       const std::uint8_t* address) {
     Place& place = places[count++];
     place.address[0] = family;
     std::memcpy(place.address + 1, address, sizeof place.address - 1);
     place.number = static_cast<std::uint8_t>(number);
+    place.port = port;
     place.rank = rank;
   };
   for (int i = 0; i < size; ++i) {
     const AddressBlob blob = blob_at(table, i);
-    add(i, 0, blob.family, blob.address);
+    add(i, 0, blob.family, blob.port, blob.address);
     for (int k = 1; k < kAddressesMax && blob.more[k - 1].family != 0; ++k)
-      add(i, k, blob.more[k - 1].family, blob.more[k - 1].bytes);
+      add(i, k, blob.more[k - 1].family, blob.more[k - 1].port, blob.more[k - 1].bytes);
   }
   std::sort(places, places + count, [](const Place& a, const Place& b) {
     const int order = std::memcmp(a.address, b.address, sizeof a.address);
@@ -263,9 +267,7 @@ void for_clashes(const void* table, const Place* places, int count, F each) {
     for (end = begin + 1; end < count && std::memcmp(places[end].address, places[begin].address,
                                                      sizeof places[end].address) == 0;
          ++end)
-      if (other < 0 &&
-          !may_share_address(blob_at(table, places[begin].rank), blob_at(table, places[end].rank)))
-        other = end;
+      if (other < 0 && !may_share_address(table, places[begin], places[end])) other = end;
     if (other >= 0) each(begin, end, other);
   }
 }
@@ -280,7 +282,7 @@ void find_unreachable(const void* table, const PeerAddress* peers, const Place* 
       const int rank = places[i].rank;
       if (clashing[rank] != (1u << addresses_of(peers[rank])) - 1) continue;
       const bool shares_with_begin =
-          i == begin || may_share_address(blob_at(table, places[begin].rank), blob_at(table, rank));
+          i == begin || may_share_address(table, places[begin], places[i]);
       const Place& partner = places[shares_with_begin ? other : begin];
       if (a.rank >= 0 && a.rank <= std::min(rank, partner.rank)) continue;
       a = rank < partner.rank ? places[i] : partner;
