@@ -46,6 +46,9 @@ ip -n "$LAB_NS_1" link set eth1 arp on
 LITE_IFACE=eth2,eth0 job 60 2 "$programs/messages" 2 8 100000
 well && ! grep -q '10\.0\.2\.15' "$out"
 result $? "an address that both hosts have is left out" "$out"
+LITE_IFACE=eth2,eth0 job 90 2 "$programs/dynamic" spawn 2
+[ "$code" = 0 ] && grep -qE '^spawn: [0-9]+ checks, 0 failed' "$out"
+result $? "processes that are spawned by such ranks reach them" "$out"
 LITE_IFACE=eth2 job 60 2 "$programs/messages" 2 8 100000
 ! well && ! hung && grep -q 'have the same address (10\.0\.2\.15)' "$out"
 result $? "without another one the ranks are named at the start" "$out"
