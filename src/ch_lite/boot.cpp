@@ -60,7 +60,7 @@ void report(void*, int code, int peer, int error, const char* what) {
     if (peer >= 0) tell_of_lost_peer(peer);
     return;
   }
-  char who[352] = "";
+  char who[Engine::kDescribeBytes] = "";
   if (peer >= 0) g_boot->engine->describe(peer, who, sizeof who);
   fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who,
        error != 0 ? ": " : "", error != 0 ? loss_text(error) : "");

@@ -113,7 +113,7 @@ int lite_check_peer(int peer) {
   Work work;
   const int error = b.engine->peer_error(peer);
   if (error == 0) return LITE_OK;
-  char who[352];
+  char who[Engine::kDescribeBytes];
   b.engine->describe(peer, who, sizeof who);
   const char* what = error == ECONNREFUSED
                          ? "there is no such port any more, or its process has ended"

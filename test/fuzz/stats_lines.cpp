@@ -24,7 +24,9 @@ std::vector<fuzz::Seed> fuzz_seeds() {
   }
   fuzz::put(odd,
             "[1] lite-stats rank=0 ranks=1 job=x controller=sync short_msgs=\nlite-stats rank=");
-  return {job, odd};
+  fuzz::Seed control;
+  fuzz::put(control, "lite-stats rank=0 ranks=1 job=x controller=sync LITE_CREDITS=\x01\x7f");
+  return {job, odd, control};
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

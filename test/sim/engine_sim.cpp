@@ -264,9 +264,9 @@ void Sim::boot(Rank& r) {
   o.rank = r.id;
   o.size = size;
   o.peers = r.peers.get();
-  o.listener = world->make_listener(r.id);
+  o.listeners[0] = world->make_listener(r.id);
   for (int k = 1; k < addresses[static_cast<std::size_t>(r.id)]; ++k)
-    o.more_listeners[k - 1] = world->make_listener(r.id, k);
+    o.listeners[static_cast<std::size_t>(k)] = world->make_listener(r.id, k);
   std::memset(o.secret, 7, sizeof o.secret);
   o.connect_timeout_ns = roads_are_broken ? 30'000'000'000 : 2'000'000'000;
   static const std::uint32_t frames[] = {1, 100, 4'096, 65'536, 262'144};

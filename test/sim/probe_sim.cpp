@@ -357,7 +357,7 @@ void Sim::boot(Rank& r) {
   o.rank = r.id;
   o.size = static_cast<int>(ranks.size());
   o.peers = r.peers.get();
-  o.listener = world->make_listener(r.id);
+  o.listeners[0] = world->make_listener(r.id);
   std::memset(o.secret, 7, sizeof o.secret);
   o.connect_timeout_ns = INT64_MAX / 4;
   sim::draw_options(random, o);

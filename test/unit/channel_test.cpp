@@ -1307,7 +1307,7 @@ struct RealRank {
       std::strcpy(peers[i].host, "localhost");
     }
     o.peers = peers;
-    o.listener = listener;
+    o.listeners[0] = listener;
     o.connect_timeout_ns = 10'000'000'000;
     engine = new Engine(net, o);
     if (engine->start() != 0) return -1;

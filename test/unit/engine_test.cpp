@@ -1202,7 +1202,7 @@ START_TEST(spare_descriptor_is_for_one_connection_and_comes_back) {
   o.peers = r.peers.data();
   o.connect_timeout_ns = 10'000'000'000;
   r.engines[0].reset();
-  o.listener = r.world.make_listener(0);
+  o.listeners[0] = r.world.make_listener(0);
   o.spare = r.world.net(0).open_stream(AF_INET);
   ck_assert_int_ge(o.spare, 0);
   r.engines[0] = std::make_unique<Engine>(r.world.net(0), o);
@@ -1497,6 +1497,12 @@ START_TEST(connect_error_that_stays_is_no_reason_to_wait) {
 }
 END_TEST
 
+// Of a peer at rank 0.
+void ck_assert_described(SimRanks& r, int peer, const char* wanted) {
+  char who[Engine::kDescribeBytes];
+  ck_assert_str_eq(r.engine(0).describe(peer, who, sizeof who), wanted);
+}
+
 SimRanks ranks_of_two_networks(int size) {
   return SimRanks(
       size, SimRanks::no_faults(), [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; },
@@ -1520,9 +1526,7 @@ START_TEST(second_address_is_taken_where_the_first_leads_nowhere_and_first_with_
     ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
     const std::int64_t first = r.world.now() - start;
     ck_assert_int_le(first, error == -1 ? 2'200'000'000 : 200'000'000);
-    char who[352];
-    ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
-                     "rank 1 on host simulated (10.1.0.2 port 20001)");
+    ck_assert_described(r, 1, "rank 1 on host simulated (10.1.0.2 port 20001)");
     say(r.engine(0), 2, {6});
     ck_assert(r.until([&] { return r.engine(2).control_ready(); }, 300));
     ck_assert_uint_eq(hear(r, 2, 0)[0], 6);
@@ -1559,9 +1563,7 @@ START_TEST(shortage_is_not_booked_against_an_address) {
   r.world.fail_connect = 0;
   poll_alone(r, 0, 2);
   ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
-  char who[352];
-  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
-                   "rank 1 on host simulated (10.0.0.2 port 20001)");
+  ck_assert_described(r, 1, "rank 1 on host simulated (10.0.0.2 port 20001)");
 }
 END_TEST
 
@@ -1573,9 +1575,7 @@ START_TEST(first_address_is_taken_again_where_it_leads_to_the_next_peer) {
     say(r.engine(0), peer, {7});
     ck_assert(r.until([&] { return r.engine(peer).control_ready(); }, 3000));
   }
-  char who[352];
-  ck_assert_str_eq(r.engine(0).describe(3, who, sizeof who),
-                   "rank 3 on host simulated (10.0.0.4 port 20003)");
+  ck_assert_described(r, 3, "rank 3 on host simulated (10.0.0.4 port 20003)");
 }
 END_TEST
 
@@ -1590,10 +1590,10 @@ START_TEST(peer_that_no_address_leads_to_is_lost_with_the_reason_of_each) {
   ck_assert_int_eq(losses.count, 0);
   poll_alone(r, 0, 2);
   ck_assert_int_eq(losses.count, 1);
-  char who[352];
-  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
-                   "rank 1 on host simulated (10.0.0.2 port 20001: Connection timed out; 10.1.0.2 "
-                   "port 20001: No route to host)");
+  ck_assert_described(
+      r, 1,
+      "rank 1 on host simulated (10.0.0.2 port 20001: Connection timed out; 10.1.0.2 "
+      "port 20001: No route to host)");
 }
 END_TEST
 
@@ -1645,9 +1645,7 @@ START_TEST(peer_that_calls_while_its_address_is_tried_in_vain_is_reached) {
   ck_assert(r.until([&] { return r.engine(0).control_ready(); }, 200));
   ck_assert_uint_eq(hear(r, 0, 1)[0], 8);
   ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
-  char who[352];
-  ck_assert_str_eq(r.engine(0).describe(1, who, sizeof who),
-                   "rank 1 on host simulated (10.0.0.2 port 20001)");
+  ck_assert_described(r, 1, "rank 1 on host simulated (10.0.0.2 port 20001)");
 }
 END_TEST
 

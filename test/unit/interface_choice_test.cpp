@@ -245,13 +245,14 @@ START_TEST(every_address_has_a_listener_or_is_left_out) {
   char error[512] = "";
   const int first = open_listener(net, choice, default_knobs(), error, sizeof error);
   ck_assert_msg(first >= 0, "%s", error);
-  int listeners[kAddressesMax - 1];
+  ListeningSockets listeners = no_listening_sockets();
   open_more_listeners(net, choice, default_knobs(), listeners);
   ck_assert_int_ge(choice.more_count, 1);
   ck_assert_int_le(choice.more_count, 2);  // this machine may have no IPv6
   for (int i = 0; i < kAddressesMax - 1; ++i) {
+    const int listener = listeners[static_cast<std::size_t>(i) + 1];
     if (i >= choice.more_count) {
-      ck_assert_int_eq(listeners[i], -1);
+      ck_assert_int_eq(listener, -1);
       continue;
     }
     const sockaddr_storage& address = choice.more[i].address;
@@ -262,13 +263,13 @@ START_TEST(every_address_has_a_listener_or_is_left_out) {
     sockaddr_storage from = {};
     int accepted = -EAGAIN;
     for (int k = 0; k < 1000 && accepted == -EAGAIN; ++k) {
-      accepted = net.accept(listeners[i], from);
+      accepted = net.accept(listener, from);
       if (accepted == -EAGAIN) usleep(1000);
     }
     ck_assert_int_ge(accepted, 0);
     net.close(accepted);
     net.close(caller);
-    net.close(listeners[i]);
+    net.close(listener);
   }
   net.close(first);
 }

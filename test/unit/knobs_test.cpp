@@ -229,6 +229,14 @@ START_TEST(every_bad_value_is_refused_by_name_value_and_what_is_allowed) {
 }
 END_TEST
 
+START_TEST(control_characters_of_a_value_do_not_reach_the_terminal) {
+  Knobs k;
+  char error[512];
+  ck_assert(!parse_one("LITE_CREDITS", "\x1b[2J\n\x7f", k, error));
+  ck_assert_ptr_nonnull(std::strstr(error, "LITE_CREDITS=\"?[2J??\" is not allowed"));
+}
+END_TEST
+
 START_TEST(path_longer_than_its_room_is_refused) {
   char value[400];
   std::memset(value, '/', sizeof value);

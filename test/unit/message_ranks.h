@@ -45,7 +45,7 @@ struct MessageRanks {
       options.rank = i;
       options.size = 2;
       options.peers = peers;
-      options.listener = listener[i];
+      options.listeners[0] = listener[i];
       options.connect_timeout_ns = 60'000'000'000;
       std::memset(options.secret, 5, sizeof options.secret);
       side[i].engine = std::make_unique<mplite::Engine>(side[i].net, options);

@@ -2,6 +2,7 @@
 #include "mplite/runtime/process.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -10,6 +11,8 @@
 #include <cstring>
 #include <memory>
 
+#include "address_of.h"
+#include "mplite/base/address.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -28,11 +31,11 @@ START_TEST(job_of_one_rank_listens_joins_and_ends) {
   ck_assert_msg(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone, "%s",
                 f->error);
   ck_assert_uint_ne(f->blob.port, 0);
-  ck_assert_int_ge(f->process.listener, 0);
+  ck_assert_int_ge(f->process.listeners[0], 0);
   ck_assert_msg(f->process.join(0, 1, &f->blob, 0, f->error, sizeof f->error) == StartFault::kNone,
                 "%s", f->error);
   ck_assert_ptr_nonnull(f->process.engine);
-  ck_assert_int_eq(f->process.listener, -1);  // the engine's now
+  ck_assert_int_eq(f->process.listeners[0], -1);  // the engine's now
   ck_assert_int_eq(f->process.spare, -1);
   ck_assert_int_eq(f->process.sharing, 1);
   ck_assert_int_eq(f->process.engine->size(), 1);
@@ -48,7 +51,7 @@ START_TEST(bad_knob_is_an_argument_fault_that_names_it) {
   ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_ptr_nonnull(std::strstr(f->error, "LITE_EAGER_MAX"));
   ck_assert_ptr_nonnull(std::strstr(f->error, "plenty"));
-  ck_assert_int_eq(f->process.listener, -1);
+  ck_assert_int_eq(f->process.listeners[0], -1);
 }
 END_TEST
 
@@ -88,6 +91,43 @@ START_TEST(bad_table_is_a_fault_of_all_ranks_that_names_the_rank) {
   AddressBlob table[2] = {f->blob, {}};
   ck_assert(f->process.join(0, 2, table, 0, f->error, sizeof f->error) == StartFault::kTable);
   ck_assert_ptr_nonnull(std::strstr(f->error, "rank 1"));
+}
+END_TEST
+
+// As of two machines behind NAT, each with a network besides.
+START_TEST(listener_of_the_address_that_the_table_leaves_is_the_first) {
+  auto f = std::make_unique<Fixture>();
+  Process& p = f->process;
+  ck_assert(p.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
+  p.choice.more[0].address = address_of("127.0.0.2");
+  p.choice.more_count = 1;
+  open_more_listeners(p.net, p.choice, p.knobs, p.listeners);
+  ck_assert_int_eq(p.choice.more_count, 1);
+  f->blob.more[0] = compact(p.choice.more[0].address);
+  AddressBlob table[2] = {f->blob, f->blob};
+  table[1].more[0] = compact(address_of("127.0.0.3"));
+  table[1].more[0].port = 4711;
+  std::memset(table[1].network, 7, sizeof table[1].network);
+  const std::uint16_t first = f->blob.port, second = f->blob.more[0].port;
+  ck_assert_msg(p.join(0, 2, table, 1, f->error, sizeof f->error) == StartFault::kNone, "%s",
+                f->error);
+  ck_assert_uint_eq(port_of(p.peers[0].address), second);
+  ck_assert_uint_eq(port_of(p.choice.address), second);
+  // When all are connected, or lost, the first listener alone is there.
+  {
+    Hold hold(p.engine->gate());
+    p.engine->give_up(1, ETIMEDOUT);
+  }
+  const auto connects = [](const char* address, std::uint16_t port) {
+    sockaddr_storage to = address_of(address);
+    set_port(to, port);
+    const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool good = connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof(sockaddr_in)) == 0;
+    close(fd);
+    return good;
+  };
+  ck_assert(connects("127.0.0.2", second));
+  ck_assert(!connects("127.0.0.1", first));
 }
 END_TEST
 

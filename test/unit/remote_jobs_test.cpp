@@ -51,7 +51,7 @@ struct Jobs {
       o.size = 2;
       o.peers = &peers[static_cast<std::size_t>(i - i % 2)];
       o.keys = keys[static_cast<std::size_t>(i)];
-      o.listener = world.make_listener(i);
+      o.listeners[0] = world.make_listener(i);
       o.secret[0] = static_cast<std::uint8_t>(1 + i / 2);
       o.connect_timeout_ns = 1'000'000'000;
       engines.push_back(std::make_unique<Engine>(world.net(i), o));

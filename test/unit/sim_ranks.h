@@ -53,8 +53,9 @@ struct SimRanks {
       o.rank = i;
       o.size = size;
       o.peers = peers.data();
-      o.listener = world.make_listener(i);
-      for (int k = 1; k < networks; ++k) o.more_listeners[k - 1] = world.make_listener(i, k);
+      o.listeners[0] = world.make_listener(i);
+      for (int k = 1; k < networks; ++k)
+        o.listeners[static_cast<std::size_t>(k)] = world.make_listener(i, k);
       o.connect_timeout_ns = 1'000'000'000;
       if (change) change(o);
       engines.push_back(std::make_unique<mplite::Engine>(world.net(i), o));

@@ -40,7 +40,7 @@ using namespace mplite::channel;
 
 const char* MPID_ChannelReport(int peer, char* text, size_t size) {
   const PeerReport report = engine().report(peer);
-  char who[192];
+  char who[Engine::kDescribeBytes];
   BoundedText out(text, size);
   out.add("%s: ", engine().describe(peer, who, sizeof who));
   add_state(out, report);

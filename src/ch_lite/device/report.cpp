@@ -244,7 +244,7 @@ class Report {
     rest(all, "connections");
   }
   void connection(int peer) {
-    char text[2 * kPartBytes];
+    char text[MPID_CHANNEL_REPORT_BYTES];
     const Credits& credit = core_.peers[peer].credits[kPointToPoint];
     begin_line();
     out_.add("  connection to %s; credit for %llu of %llu bytes\n",

@@ -21,7 +21,7 @@ struct WaitingCall {
 
 // Of each kind of line; the others are counted.
 inline constexpr int kReportLines = 32;
-// Suffices for kReportLines lines of each of three kinds, which have less than 512 bytes each, and
+// Suffices for kReportLines lines of each of three kinds, which have less than 640 bytes each, and
 // those before and behind them.
 inline constexpr std::size_t kReportBytes = std::size_t{64} * 1024;
 

@@ -74,7 +74,8 @@ bool parse_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
 // The same, but what `get` does not set stays as it is in `knobs`.
 bool override_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
 
-// Sets one variable as parse_knobs would. `index` as in knob_info.
+// Sets one variable as parse_knobs would. `index` as in knob_info. In `error`, a control character of
+// the value is a question mark.
 bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, std::size_t size);
 
 // The value in force in the variable's own syntax, canonical ("256K", "30s", "10:2").

@@ -13,8 +13,8 @@ namespace {
 constexpr std::int64_t kTieNs =
     500'000'000;  // after a tie the peer's connection has this long before we try again
 constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
-// So long an address has to answer, before the next one is tried; doubled each round. Twice what
-// TCP waits before it says its first word again, as that may be lost on the best of networks.
+// So long an address has to answer, before the next one is tried; doubled each round. Twice the
+// time after which TCP sends a SYN again, as that may be lost on the best of networks.
 constexpr std::int64_t kAddressNs = 2'000'000'000;
 constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
@@ -266,7 +266,7 @@ void Connector::look_at_attempts(std::int64_t now) {
     if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
       continue;
     if (now >= p.give_up_ns) {
-      if (p.connection != nullptr) p.turns.failed(ETIMEDOUT, false);
+      if (p.connection != nullptr && p.turns.count() > 1) p.turns.failed(ETIMEDOUT, false);
       lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
     } else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
       attempt_failed(*p.connection, ETIMEDOUT);

@@ -18,10 +18,7 @@ Engine::Engine(Net& net, const EngineOptions& options)
     : core_(net, options),
       up_(*this),
       listener_(
-          net, core_.counters,
-          {options.listener, options.more_listeners[0], options.more_listeners[1],
-           options.more_listeners[2]},
-          options.spare,
+          net, core_.counters, options.listeners, options.spare,
           options.peers != nullptr ? options.peers[options.rank].address.ss_family : AF_UNSPEC),
       readiness_(core_, up_),
       signals_(core_, listener_),
@@ -150,7 +147,7 @@ const char* Engine::describe(int peer, char* text, std::size_t size) const {
     out.add("rank %d on host %s (", peer, core_.options.peers[peer].host);
   // Those that led nowhere, with the reason; else the one that is in use.
   int told = 0;
-  for (int i = 0; i < turns.count() && turns.count() > 1; ++i)
+  for (int i = 0; i < turns.count(); ++i)
     if (turns.error_of(i) != 0)
       out.add("%s%s: %s", told++ == 0 ? "" : "; ",
               format_address(remote_.address_of(peer, i), address, sizeof address),

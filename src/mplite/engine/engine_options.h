@@ -8,6 +8,7 @@
 
 #include "mplite/base/address.h"
 #include "mplite/net/handshake.h"
+#include "mplite/net/listening_sockets.h"
 #include "mplite/net/net.h"
 #include "mplite/net/process_name.h"
 #include "mplite/tuning/tuning.h"
@@ -18,6 +19,14 @@ namespace mplite {
 struct PeerAddress {
   sockaddr_storage address;                // the best
   CompactAddress more[kAddressesMax - 1];  // what may lead there too, in order; family 0 ends them
+  int count() const MPLITE_SIGNAL_SAFE {
+    int count = 1;
+    while (count < kAddressesMax && more[count - 1].family != 0) ++count;
+    return count;
+  }
+  sockaddr_storage at(int number) const MPLITE_SIGNAL_SAFE {
+    return number == 0 ? address : expanded(more[number - 1]);
+  }
   char host[64];
   std::uint8_t name_key[kKeyBytes];  // see process_name.h
   std::uint64_t credits,
@@ -28,8 +37,7 @@ struct EngineOptions {
   int rank = 0;
   int size = 1;
   const PeerAddress* peers = nullptr;  // `size` entries, kept by the caller for the engine's life
-  int listener = -1;                   // open and listening; the engine closes it
-  int more_listeners[kAddressesMax - 1] = {-1, -1, -1};  // the same, of our other addresses
+  ListeningSockets listeners = no_listening_sockets();  // the engine closes them
   int spare = -1;  // a descriptor to give up for a connection when the process has none left; the
                    // engine closes it
   std::uint8_t secret[32] = {};

@@ -6,10 +6,12 @@
 namespace mplite {
 
 bool is_shortage(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS ||
+         error == ENOSPC;
 }
 
-Listener::Listener(Net& net, Counters& counters, const Sockets& sockets, int spare, int family)
+Listener::Listener(Net& net, Counters& counters, const ListeningSockets& sockets, int spare,
+                   int family)
     : net_(net),
       counters_(counters),
       sockets_(sockets),

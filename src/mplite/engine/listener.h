@@ -4,19 +4,19 @@
 #pragma once
 #include <sys/socket.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 
-#include "mplite/base/address.h"
 #include "mplite/base/signal_safe.h"
+#include "mplite/net/listening_sockets.h"
 #include "mplite/net/net.h"
 #include "mplite/observe/counters.h"
 #include "mplite/tuning/allowance.h"
 
 namespace mplite {
 
-// The process or the system has no descriptor, or no memory, for one more connection.
+// The process or the system has no descriptor, no place in epoll, or no memory for one more
+// connection.
 bool is_shortage(int error) MPLITE_SIGNAL_SAFE;
 
 // Gate held throughout, where nothing else is said.
@@ -26,12 +26,9 @@ class Listener {
   // After an accept for which the process had no descriptor.
   static constexpr std::int64_t kRetryNs = 100'000'000;
 
-  // Open and listening, one for each address, the first is the best one's; -1: there is none.
-  using Sockets = std::array<int, kAddressesMax>;
-
   // `spare`: a descriptor of `family` to give up for a connection when the process has none left,
   // or -1. It and the sockets are closed with the listener.
-  Listener(Net& net, Counters& counters, const Sockets& sockets, int spare, int family);
+  Listener(Net& net, Counters& counters, const ListeningSockets& sockets, int spare, int family);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -85,11 +82,11 @@ class Listener {
   std::int64_t rest_ns() MPLITE_SIGNAL_SAFE;
 
  private:
-  Net& net_;
-  Counters& counters_;
   int watch_all(bool as_callers) MPLITE_SIGNAL_SAFE;
 
-  Sockets sockets_;
+  Net& net_;
+  Counters& counters_;
+  ListeningSockets sockets_;
   int count_ = 0;
   int turn_ = 0;  // the socket that is asked first for a caller
   int spare_;     // -1: in use

@@ -62,14 +62,10 @@ class RemoteJobs {
   // How many addresses it has, and one of them. Address 0 is address_of(); a process of another job
   // has no other.
   int address_count(int peer) const MPLITE_SIGNAL_SAFE {
-    int count = 1;
-    while (!core_.is_remote(peer) && count < kAddressesMax &&
-           core_.options.peers[peer].more[count - 1].family != 0)
-      ++count;
-    return count;
+    return core_.is_remote(peer) ? 1 : core_.options.peers[peer].count();
   }
   sockaddr_storage address_of(int peer, int number) const MPLITE_SIGNAL_SAFE {
-    return number == 0 ? address_of(peer) : expanded(core_.options.peers[peer].more[number - 1]);
+    return core_.is_remote(peer) ? process(peer).address : core_.options.peers[peer].at(number);
   }
   // Which of them this is, whatever the ports; -1: none.
   int find_address(int peer, const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE {

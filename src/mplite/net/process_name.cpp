@@ -2,12 +2,11 @@
 // with.
 #include "mplite/net/process_name.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sodium.h>
 
 #include <cstring>
 
+#include "mplite/base/address.h"
 #include "mplite/net/frame.h"
 
 namespace mplite {
@@ -80,21 +79,11 @@ ProcessName make_process_name(const sockaddr_storage& listener,
   name.version = kWireVersion;
   name.window = window;
   std::memcpy(name.key, key, kKeyBytes);
-  if (listener.ss_family == AF_INET6) {
-    sockaddr_in6 in6;
-    std::memcpy(&in6, &listener, sizeof in6);
-    name.family = 6;
-    name.port = ntohs(in6.sin6_port);
-    std::memcpy(name.address, &in6.sin6_addr,
-                sizeof in6.sin6_addr);  // no scope: it means nothing on another host, and a name
-                                        // has to be the same everywhere
-  } else {
-    sockaddr_in in;
-    std::memcpy(&in, &listener, sizeof in);
-    name.family = 4;
-    name.port = ntohs(in.sin_port);
-    std::memcpy(name.address, &in.sin_addr, sizeof in.sin_addr);
-  }
+  // No scope: it means nothing on another host, and a name has to be the same everywhere.
+  const CompactAddress address = compact(listener);
+  name.family = address.family;
+  name.port = address.port;
+  std::memcpy(name.address, address.bytes, sizeof name.address);
   return name;
 }
 
@@ -118,21 +107,12 @@ std::optional<PortName> decode_port_name(std::span<const std::uint8_t> bytes) {
 }
 
 sockaddr_storage listener_of(const ProcessName& name, std::uint32_t own_scope) {
-  sockaddr_storage address = {};
-  if (name.family == 4) {
-    sockaddr_in in = {};
-    in.sin_family = AF_INET;
-    in.sin_port = htons(name.port);
-    std::memcpy(&in.sin_addr, name.address, sizeof in.sin_addr);
-    std::memcpy(&address, &in, sizeof in);
-    return address;
-  }
-  sockaddr_in6 in6 = {};
-  in6.sin6_family = AF_INET6;
-  in6.sin6_port = htons(name.port);
-  std::memcpy(&in6.sin6_addr, name.address, sizeof in6.sin6_addr);
-  if (IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr)) in6.sin6_scope_id = own_scope;
-  std::memcpy(&address, &in6, sizeof in6);
+  CompactAddress compacted = {};
+  compacted.family = name.family;
+  compacted.port = name.port;
+  std::memcpy(compacted.bytes, name.address, sizeof compacted.bytes);
+  sockaddr_storage address = expanded(compacted);
+  if (name.family == 6 && is_link_local(address)) set_scope(address, own_scope);
   return address;
 }
 

@@ -43,8 +43,8 @@ Preference preference(const Candidate& c) {
   return point_to_point ? kV6PointToPoint : kV6;
 }
 
-// Whether the candidate is one more road: addresses that mean nothing on other networks are taken
-// alone, and of an interface one of each family.
+// Whether the candidate is one more way here: addresses that mean nothing on other networks are
+// taken alone, and of an interface one of each family.
 bool adds_to(const InterfaceChoice& choice, const Candidate& c) {
   const auto stands_alone = [](const sockaddr_storage& address) {
     return is_loopback(address) || is_link_local(address);
@@ -223,14 +223,13 @@ int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* e
 }
 
 void open_more_listeners(Net& net, InterfaceChoice& choice, const Knobs& knobs,
-                         int (&listeners)[kAddressesMax - 1]) {
+                         ListeningSockets& listeners) {
   int kept = 0;
-  for (int& fd : listeners) fd = -1;
   for (int i = 0; i < choice.more_count; ++i) {
     const int fd = listen_at(net, choice.more[i].address, knobs);
     if (fd < 0) continue;
-    choice.more[kept] = choice.more[i];
-    listeners[kept++] = fd;
+    choice.more[kept++] = choice.more[i];
+    listeners[static_cast<std::size_t>(kept)] = fd;
   }
   choice.more_count = kept;
 }

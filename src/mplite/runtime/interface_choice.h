@@ -8,6 +8,7 @@
 #include "mplite/base/address.h"
 #include "mplite/config/iface_list.h"
 #include "mplite/config/knobs.h"
+#include "mplite/net/listening_sockets.h"
 
 namespace mplite {
 
@@ -51,9 +52,9 @@ inline constexpr int kCandidatesMax = 256;
 int open_listener(Net& net, InterfaceChoice& choice, const Knobs& knobs, char* error,
                   std::size_t size);
 
-// The same for what else may lead here. An address where nobody can listen is taken out of the
-// choice. The rest of `listeners` is -1.
+// The same for what else may lead here, behind the first. An address where nobody can listen is
+// taken out of the choice.
 void open_more_listeners(Net& net, InterfaceChoice& choice, const Knobs& knobs,
-                         int (&listeners)[kAddressesMax - 1]);
+                         ListeningSockets& listeners);
 
 }  // namespace mplite

@@ -8,7 +8,6 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <utility>
 
@@ -81,14 +80,14 @@ StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_si
     std::snprintf(error + used, error_size - used, "%s", descriptor_cure(-fd));
     return StartFault::kSystem;
   }
-  listener = fd;
+  listeners[0] = fd;
   spare = net.open_stream(choice.address.ss_family);
   if (spare < 0) {
     std::snprintf(error, error_size, "no descriptor is left for a connection: %s%s",
                   strerror(-spare), descriptor_cure(-spare));
     return StartFault::kSystem;
   }
-  open_more_listeners(net, choice, knobs, more_listeners);
+  open_more_listeners(net, choice, knobs, listeners);
   make_blob(net, choice, made);
   made.credits = knobs.credits;
   made.unexpected_max = knobs.unexpected_max;
@@ -128,8 +127,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.size = size;
   options.peers = peers;
   options.keys = keys;
-  options.listener = listener;
-  std::copy(std::begin(more_listeners), std::end(more_listeners), options.more_listeners);
+  options.listeners = listeners;
   options.spare = spare;
   options.connect_timeout_ns = knobs.connect_timeout_ns;
   options.frame_bytes = knobs.frame_bytes;
@@ -150,8 +148,8 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
     std::snprintf(error, error_size, "out of memory for the engine");
     return StartFault::kMemory;
   }
-  listener = spare = -1;
-  for (int& each : more_listeners) each = -1;
+  listeners = no_listening_sockets();
+  spare = -1;
   if (const int rc = engine->start(); rc < 0) {
     std::snprintf(error, error_size, "the engine does not start: %s%s", strerror(-rc),
                   descriptor_cure(-rc));
@@ -166,7 +164,7 @@ void Process::put_first(const sockaddr_storage& address) {
     InterfaceChoice::Other& other = choice.more[i];
     if (!is_same_host(other.address, address) || port_of(other.address) != port_of(address))
       continue;
-    std::swap(listener, more_listeners[i]);
+    std::swap(listeners[0], listeners[static_cast<std::size_t>(i) + 1]);
     std::swap(choice.address, other.address);
     std::swap(choice.name, other.name);
     return;
@@ -211,9 +209,8 @@ void Process::end_engine() {
 Process::~Process() {
   end_engine();
   delete[] peers;
-  if (listener >= 0) close(listener);
-  for (const int each : more_listeners)
-    if (each >= 0) close(each);
+  for (const int listener : listeners)
+    if (listener >= 0) close(listener);
   if (spare >= 0) close(spare);
 }
 

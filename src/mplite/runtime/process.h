@@ -20,11 +20,10 @@ struct Process {
   PosixNet net;
   InterfaceChoice choice;
   SecretFile secret_file;
-  KeyPair keys = {};                                     // what processes of other jobs know us by
-  int listener = -1;                                     // the engine's once there is one
-  int more_listeners[kAddressesMax - 1] = {-1, -1, -1};  // the same, of our other addresses
-  int spare = -1;                                        // the same: EngineOptions::spare
-  PeerAddress* peers = nullptr;                          // `size` entries
+  KeyPair keys = {};                                    // what processes of other jobs know us by
+  ListeningSockets listeners = no_listening_sockets();  // the engine's once there is one
+  int spare = -1;                                       // the same: EngineOptions::spare
+  PeerAddress* peers = nullptr;                         // `size` entries
   Engine* engine = nullptr;
   Topology topology;
   int sharing = 1;  // ranks that have to share our cores, oneself included

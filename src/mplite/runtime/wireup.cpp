@@ -191,22 +191,16 @@ bool files_differ(const void* table, int size, int rank, const SecretFile& file,
   return false;
 }
 
-int addresses_of(const PeerAddress& peer) {
-  int count = 1;
-  while (count < kAddressesMax && peer.more[count - 1].family != 0) ++count;
-  return count;
-}
-
 // Without those whose bits are set in `numbers`; at least one stays.
 void keep_others(PeerAddress& peer, std::uint8_t numbers) {
   if (numbers == 0) return;
   const PeerAddress all = peer;
   int kept = 0;
   for (CompactAddress& each : peer.more) each = {};
-  for (int k = 0; k < addresses_of(all); ++k) {
+  for (int k = 0; k < all.count(); ++k) {
     if ((numbers >> k & 1) != 0) continue;
     if (kept == 0)
-      peer.address = k == 0 ? all.address : expanded(all.more[k - 1]);
+      peer.address = all.at(k);
     else
       peer.more[kept - 1] = all.more[k - 1];
     ++kept;
@@ -280,7 +274,7 @@ void find_unreachable(const void* table, const PeerAddress* peers, const Place* 
   for_clashes(table, places, count, [&](int begin, int end, int other) {
     for (int i = begin; i < end; ++i) {
       const int rank = places[i].rank;
-      if (clashing[rank] != (1u << addresses_of(peers[rank])) - 1) continue;
+      if (clashing[rank] != (1u << peers[rank].count()) - 1) continue;
       const bool shares_with_begin =
           i == begin || may_share_address(table, places[begin], places[i]);
       const Place& partner = places[shares_with_begin ? other : begin];
@@ -336,11 +330,11 @@ const char* fault_of(const AddressBlob& blob) {
   if (blob.version != kBlobVersion) return "is of another version of ch_lite";
   if (blob.family != 4 && blob.family != 6) return "has an unknown address family";
   if (blob.port == 0) return "has no port";
-  for (const CompactAddress& more : blob.more)
-    if (more.family != 0 && more.family != 4 && more.family != 6)
-      return "has an unknown address family";
-  for (const CompactAddress& more : blob.more)
-    if (more.family != 0 && more.port == 0) return "has no port";
+  for (const CompactAddress& more : blob.more) {
+    if (more.family == 0) continue;
+    if (more.family != 4 && more.family != 6) return "has an unknown address family";
+    if (more.port == 0) return "has no port";
+  }
   if (!host_name_is_sound(blob.host)) return "has no sound host name";
   return nullptr;
 }

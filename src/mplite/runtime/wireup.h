@@ -87,9 +87,8 @@ int ranks_sharing_place(const void* table, int size, int rank);
 // all shares; the key is a label, or made of `file`, which all ranks must have the same of (or
 // none). A link-local address gets the scope of this rank's own interface. An address that two
 // hosts have (behind NAT) leads to neither, and is left out where a rank has another one. On a
-// fault: `error` says
-// what is wrong, outputs unchanged but `peers`. kTable: a rank that cannot start, cards that
-// contradict one another, both named. `table` needs no alignment. Allocates.
+// fault: `error` says what is wrong, outputs unchanged but `peers`. kTable: a rank that cannot
+// start, cards that contradict one another, both named. `table` needs no alignment. Allocates.
 StartFault decode_table(const void* table, int size, int rank, const SecretFile& file,
                         PeerAddress* peers, std::uint8_t (&secret)[kSecretBytes], char* error,
                         std::size_t error_size);
