@@ -201,7 +201,7 @@ class Reading(unittest.TestCase):
             self.assertEqual(len(got), count)
 
     def test_cutoffs_are_those_set_or_the_defaults_of_the_readme(self):
-        with open(os.path.join(TOP, "README.md"), encoding="utf-8") as text:
+        with open(os.path.join(TOP, "docs", "variables.md"), encoding="utf-8") as text:
             default = re.search(r"^\| `LITE_SHORT_MAX` \| `(\w+)`", text.read(), re.M).group(1)
         got = cutoffs_of({"device": "ch4:lite", "environment": {"LITE_EAGER_MAX": "64K"}})
         self.assertEqual(got, {"SHORT_MAX": size_of(default), "EAGER_MAX": 65536})

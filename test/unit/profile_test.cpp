@@ -48,7 +48,10 @@ struct Fixture {
     std::fclose(file);
     return path;
   }
-  bool read() { return read_knobs(pretended, knobs, error, sizeof error); }
+  // The machine's own settings are none of a test's business.
+  bool read() {
+    return read_knobs(pretended, knobs, error, sizeof error, (directory + "/system").c_str());
+  }
 };
 
 START_TEST(without_a_profile_the_defaults_and_the_environment_count) {
@@ -86,6 +89,32 @@ START_TEST(own_profile_is_found_and_the_environment_overrides_it) {
   g_environment["LITE_PROFILE"] = "none";
   ck_assert_msg(f.read(), "%s", f.error);
   ck_assert_uint_eq(f.knobs.short_max, default_knobs().short_max);
+}
+END_TEST
+
+START_TEST(settings_of_the_system_are_below_the_profile) {
+  Fixture f;
+  const std::string profile = f.write("mine", "LITE_EAGER_MAX=2M\n");
+  f.write("system", "# for all\nLITE_SHORT_MAX=1K\nLITE_EAGER_MAX=1M\nLITE_CREDITS=1M\n");
+  g_environment = {{"LITE_CREDITS", "2M"}};
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert(f.knobs.system_settings);
+  ck_assert_str_eq(f.knobs.profile, "auto");
+  ck_assert_uint_eq(f.knobs.short_max, 1024);
+  ck_assert_uint_eq(f.knobs.eager_max, 1 << 20);
+  ck_assert_uint_eq(f.knobs.credits, 2 << 20);
+  g_environment["LITE_PROFILE"] = profile;
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert_uint_eq(f.knobs.short_max, 1024);
+  ck_assert_uint_eq(f.knobs.eager_max, 2 << 20);
+  g_environment = {{"LITE_PROFILE", "none"}};
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert(!f.knobs.system_settings);
+  ck_assert_uint_eq(f.knobs.short_max, default_knobs().short_max);
+  f.write("system", "LITE_SHORT_MAX=much\n");
+  g_environment.clear();
+  ck_assert(!f.read());
+  ck_assert_ptr_nonnull(std::strstr(f.error, "/system, line 1: LITE_SHORT_MAX=\"much\""));
 }
 END_TEST
 

@@ -46,6 +46,21 @@ quickstart
 verdict host_is_built test "$status" = 0 -a -x "$work/prefix/bin/mpicc"
 verdict host_is_optimized test "$(last_of --enable-fast)" = --enable-fast=O3
 verdict host_checks_arguments_as_ever test -z "$(grep -E 'error-checking|ndebug' "$work/build/arguments")"
+verdict host_has_cxx_and_mpi_io test -z "$(grep -E 'disable-(cxx|romio)' "$work/build/arguments")"
+verdict gpu_engine_is_not_built grep -qx -- --with-datatype-engine=dataloop "$work/build/arguments"
+fortran_with() { # VERSION-OF-GFORTRAN
+  printf '#!/bin/sh\necho %s\n' "$1" >"$work/bin/gfortran"
+  chmod +x "$work/bin/gfortran"
+  quickstart
+  grep -E -- '--disable-fortran|^FFLAGS=' "$work/build/arguments"
+}
+verdict fortran_with_a_compiler_that_is_new_enough test "$(fortran_with 12)" = FFLAGS=-fallow-argument-mismatch
+verdict no_fortran_with_an_older_one test "$(fortran_with 9)" = --disable-fortran
+rm "$work/bin/gfortran"
+quickstart --small
+verdict small_is_c_alone test "$(grep -cE -- '--disable-(fortran|cxx|romio)' "$work/build/arguments")" = 3
+quickstart --full
+verdict full_leaves_the_engine_to_mpich test -z "$(grep -E 'dataloop|disable-(cxx|romio)' "$work/build/arguments")"
 quickstart -- --enable-fast=O1,ndebug --enable-static
 verdict arguments_of_the_user_win test "$status:$(last_of --enable-fast)" = 0:--enable-fast=O1,ndebug
 verdict arguments_of_the_user_win test "$(tail -n 1 "$work/build/arguments")" = --enable-static

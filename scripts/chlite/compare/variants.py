@@ -76,7 +76,7 @@ def build(variants, patterns, directory, netpipe=None):
 
 
 def cutoffs_of(variant):
-    """Where the device changes its protocol: as set, or the defaults in the README's table, which make check keeps true."""
+    """Where the device changes its protocol: as set, or the defaults in the table of docs/variables.md, which make check keeps true."""
     if not is_lite(variant):
         return {}
     cutoffs = {}
@@ -84,7 +84,7 @@ def cutoffs_of(variant):
         value = variant["environment"].get(f"LITE_{name}")
         if value is None:
             try:
-                with open(os.path.join(TOP, "README.md"), encoding="utf-8") as text:
+                with open(os.path.join(TOP, "docs", "variables.md"), encoding="utf-8") as text:
                     found = re.search(rf"^\| `LITE_{name}` \| `(\w+)` \|", text.read(), re.M)
             except OSError:
                 found = None

@@ -1,4 +1,5 @@
-// The table of knobs for people: help, README, man page, and what a misspelt name was meant to be.
+// The table of knobs for people: help, docs/variables.md, man page, and what a misspelt name was
+// meant to be.
 #include "mplite/config/knob_text.h"
 
 #include <cstring>

@@ -1,5 +1,5 @@
-// The table of knobs for people: help, README, man page, and what a misspelt name was meant to be.
-// Used by lite_info.cpp, profile.cpp and process.cpp. Ordinary context.
+// The table of knobs for people: help, docs/variables.md, man page, and what a misspelt name was
+// meant to be. Used by lite_info.cpp, profile.cpp and process.cpp. Ordinary context.
 #pragma once
 #include <cstddef>
 #include <cstdio>
@@ -20,7 +20,7 @@ int unknown_knobs(const char* const* environment, char* text, std::size_t size);
 // `text`.
 const char* format_changed_knobs(const Knobs& knobs, char* text, std::size_t size);
 
-// The help and README forms of the table, and the section ENVIRONMENT of ch_lite(7).
+// The help and Markdown forms of the table, and the section ENVIRONMENT of ch_lite(7).
 void print_knobs(std::FILE* out, const Knobs& current);
 void print_knobs_markdown(std::FILE* out);
 void print_knobs_man(std::FILE* out);

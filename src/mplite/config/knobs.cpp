@@ -216,7 +216,7 @@ const Row kTable[] = {
     {{"LITE_HOST_THREAD", "choice", "on", "on or off",
       "With LITE_CONTROLLER=sigio: whether a thread runs what a signal handler must not "
       "(accumulates, locks of windows, nonblocking collectives) while the application computes. It "
-      "starts with the first window or nonblocking collective: see Nonblocking collectives."},
+      "starts with the first window or nonblocking collective: see docs/guide.md."},
      [](MPLITE_PARSE) {
        k.host_thread = std::strcmp(text, "on") == 0;
        return k.host_thread || std::strcmp(text, "off") == 0;
@@ -248,7 +248,7 @@ const Row kTable[] = {
       "./run.1.json, "
       "…)",
       "Each rank writes its last 65,536 events at the end to a file of its own (1: "
-      "./lite-trace.RANK.json): see Tracing."},
+      "./lite-trace.RANK.json): see docs/tracing.md."},
      [](MPLITE_PARSE) {
        bool on = true;
        char prefix[sizeof k.trace_prefix] = {};
@@ -263,7 +263,8 @@ const Row kTable[] = {
        copy_text(k.trace_prefix[0] != '\0' ? k.trace_prefix : k.trace ? "1" : "0", text, size);
      }},
     {{"LITE_SECRET_FILE", "path", "none", "none, or a path with a / in it",
-      "A file of 16 to 4096 bytes, a copy on each host, that keys the job's secret: see Trust. It "
+      "A file of 16 to 4096 bytes, a copy on each host, that keys the job's secret: see "
+      "docs/security.md. It "
       "belongs to you or root, and its mode is 0600 or 0400."},
      [](MPLITE_PARSE) {
        if (std::strcmp(text, "none") == 0) return k.secret_file[0] = '\0', true;
@@ -275,7 +276,8 @@ const Row kTable[] = {
      }},
     {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
       "A file with values for the variables that the environment does not set, as scripts/tune "
-      "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one."},
+      "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one. What it "
+      "does not set is taken from /etc/ch_lite.conf. none: neither file is read."},
      [](MPLITE_PARSE) {
        const bool path = std::strchr(text, '/') != nullptr;
        if (!path && std::strcmp(text, "auto") != 0 && std::strcmp(text, "none") != 0) return false;

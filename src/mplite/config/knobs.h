@@ -47,6 +47,7 @@ struct Knobs {
   char secret_file[232] = {};   // empty: none
   char profile[232] =
       {};  // "auto", "none" or a path; after read_knobs the path of what was read, or as it was set
+  bool system_settings = false;  // by read_knobs: /etc/ch_lite.conf was there
 };
 inline constexpr std::uint64_t kEagerAuto = UINT64_MAX;
 
@@ -74,8 +75,8 @@ bool parse_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
 // The same, but what `get` does not set stays as it is in `knobs`.
 bool override_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
 
-// Sets one variable as parse_knobs would. `index` as in knob_info. In `error`, a control character of
-// the value is a question mark.
+// Sets one variable as parse_knobs would. `index` as in knob_info. In `error`, a control character
+// of the value is a question mark.
 bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, std::size_t size);
 
 // The value in force in the variable's own syntax, canonical ("256K", "30s", "10:2").

@@ -1,4 +1,4 @@
-// The knobs in force: defaults, profile, environment.
+// The knobs in force: defaults, the system's settings, profile, environment.
 #include "mplite/config/profile.h"
 
 #include <cerrno>
@@ -87,9 +87,6 @@ bool obey_mpiexec(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
   return true;
 }
 
-// Defaults, profile, environment.
-bool read_own_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size);
-
 }  // namespace
 
 bool apply_profile(const char* path, const char* text, Knobs& knobs, char* error,
@@ -112,38 +109,19 @@ bool apply_profile(const char* path, const char* text, Knobs& knobs, char* error
   return true;
 }
 
-bool read_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
-  Knobs read;
-  if (!read_own_knobs(get, read, error, size) || !obey_mpiexec(get, read, error, size))
-    return false;
-  knobs = read;
-  return true;
-}
-
 namespace {
 
-bool read_own_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
-  Knobs named;
-  if (!parse_knobs(get, named, error, size)) return false;
-  const bool own = std::strcmp(named.profile, "auto") == 0;
-  if (std::strcmp(named.profile, "none") == 0) {
-    knobs = named;
-    return true;
-  }
-  char path[sizeof named.profile];
-  if (own)
-    own_profile(get, path, sizeof path);
-  else
-    std::memcpy(path, named.profile, sizeof path);
+// Sets what the file says. A file that `may_be_missing` and is not there says nothing: `read`
+// tells.
+bool apply_file(const char* path, bool may_be_missing, Knobs& knobs, bool& read, char* error,
+                std::size_t size) {
   static char text[kProfileMax];
   std::size_t length = 0;
   struct stat status = {};
   const int rc =
       path[0] != '\0' ? read_regular_file(path, text, sizeof text - 1, length, status) : ENOENT;
-  if (own && (rc == ENOENT || rc == ENOTDIR)) {
-    knobs = named;
-    return true;
-  }
+  read = rc == 0;
+  if (may_be_missing && (rc == ENOENT || rc == ENOTDIR)) return true;
   if (rc != 0) {
     std::snprintf(error, size,
                   "the profile %s cannot be read: %s%s; LITE_PROFILE=none does without", path,
@@ -152,14 +130,44 @@ bool read_own_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
     return false;
   }
   text[length] = '\0';
+  return apply_profile(path, text, knobs, error, size);
+}
+
+// Defaults, the system's settings, profile, environment.
+bool read_own_knobs(GetEnv get, const char* system_settings, Knobs& knobs, char* error,
+                    std::size_t size) {
+  Knobs named;
+  if (!parse_knobs(get, named, error, size)) return false;
+  if (std::strcmp(named.profile, "none") == 0) {
+    knobs = named;
+    return true;
+  }
   Knobs read = default_knobs();
-  if (!apply_profile(path, text, read, error, size) || !override_knobs(get, read, error, size))
+  if (!apply_file(system_settings, true, read, read.system_settings, error, size)) return false;
+  const bool own = std::strcmp(named.profile, "auto") == 0;
+  char path[sizeof named.profile];
+  if (own)
+    own_profile(get, path, sizeof path);
+  else
+    std::memcpy(path, named.profile, sizeof path);
+  bool there = false;
+  if (!apply_file(path, own, read, there, error, size) || !override_knobs(get, read, error, size))
     return false;
-  std::memcpy(read.profile, path, sizeof path);
+  if (there) std::memcpy(read.profile, path, sizeof path);
   knobs = read;
   return true;
 }
 
 }  // namespace
+
+bool read_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size,
+                const char* system_settings) {
+  Knobs read;
+  if (!read_own_knobs(get, system_settings, read, error, size) ||
+      !obey_mpiexec(get, read, error, size))
+    return false;
+  knobs = read;
+  return true;
+}
 
 }  // namespace mplite

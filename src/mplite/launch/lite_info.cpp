@@ -66,6 +66,11 @@ void print_json(const Knobs& knobs, const Seen& seen) {
       "\"from_hwloc\": %s},\n  ",
       t.cores, t.pus, t.packages, t.numa_nodes, t.from_hwloc ? "true" : "false");
   put_json_member(stdout, "host", seen.host, ",\n  ");
+  std::printf("\"system_settings\": ");
+  if (knobs.system_settings)
+    std::printf("\"%s\",\n  ", kSystemSettings);
+  else
+    std::printf("null,\n  ");
   std::fputs("\"interface\": ", stdout);
   if (seen.chosen) {
     std::fputs("{", stdout);
@@ -81,6 +86,7 @@ void print_json(const Knobs& knobs, const Seen& seen) {
 void print_text(const Knobs& knobs, const Seen& seen) {
   char text[128];
   print_knobs(stdout, knobs);
+  if (knobs.system_settings) std::printf("\nSettings of the system: %s.\n", kSystemSettings);
   std::printf("\nHost %s: %s.\n", seen.host, format_topology(seen.topology, text, sizeof text));
   const WaitPolicy alone = choose_wait_policy(seen.topology.cores, 1, knobs.spin_ns, false);
   const WaitPolicy full =
@@ -108,7 +114,7 @@ void print_usage(std::FILE* out) {
       "Shows the LITE_* variables of ch_lite with their values in force, the cores seen and the "
       "network interface that would be used.\n"
       "  --json      the same, for programs\n"
-      "  --markdown  the table of variables for a README\n"
+      "  --markdown  the table of variables for docs/variables.md\n"
       "  --man       the table of variables as the section ENVIRONMENT of ch_lite(7)\n"
       "  --version   the version of ch_lite, and that of its wire, which has to be the same on all "
       "hosts of a job\n"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The README's table of knobs is what lite-info prints, and no script takes a LITE_* variable that is no knob: each process of a job would
+# docs/variables.md's table is what lite-info prints, and no script takes a LITE_* variable that is no knob: each process of a job would
 # tell of it as a typing error. Run by make check in the build directory.
 set -eu
 srcdir=${srcdir:-.}
 made=$(./lite-info --markdown)
-written=$(sed -n '/^<!-- knobs:/,/^<!-- end of knobs/{/^<!--/d;p}' "$srcdir/README.md")
+written=$(sed -n '/^<!-- knobs:/,/^<!-- end of knobs/{/^<!--/d;p}' "$srcdir/docs/variables.md")
 if [ "$made" != "$written" ]; then
-  echo "README.md's table of knobs is not what lite-info --markdown prints: put that between the two comments"
+  echo "docs/variables.md's table is not what lite-info --markdown prints: put that between the two comments"
   exit 1
 fi
 code=0
