@@ -21,4 +21,11 @@ result $? "the target served puts and gets" "$out"
 job 120 4 env LITE_SHORT_MAX=0 "$programs/one_sided" 0.01
 [ "$code" = 0 ] && grep -qE '^one_sided: [0-9]+ checks, 0 failed' "$out"
 result $? "four ranks, everything by transfer" "$out"
+
+# posts of a later epoch come early; ranks of one host post through shared memory, then by the device, too
+for local in 0 1; do
+  job 30 4 env MPIR_CVAR_NOLOCAL=$local "$programs/early_posts"
+  [ "$code" = 0 ]
+  result $? "a rank that computes between post and start gets a later epoch's post first, NOLOCAL=$local" "$out"
+done
 plan

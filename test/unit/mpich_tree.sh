@@ -37,6 +37,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   printf 'tr -d "[:space:]" <maint/tuning/coll/mpir/generic.json >src/mpi/coll/src/csel_json_autogen.c\n' >"$1/maint/tuning/coll/json_gen.sh"
   (cd "$1" && sh maint/tuning/coll/json_gen.sh)
   echo '                fstack[i].f = 0;' >"$1/src/mpi/init/init_util.c"
+  echo '    ++MPIDIG_WIN(win, sync).pw.count;' >"$ch4/src/mpidig_rma_callbacks.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {
     echo '        unsigned world_id = MPIR_Process.world_id;'

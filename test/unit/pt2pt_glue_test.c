@@ -418,6 +418,16 @@ static MPIDIG_win_target_t locked_target;
 MPIDIG_win_target_t* MPIDIG_win_target_find(MPIR_Win* win, int rank) {
   return rank == OTHER ? &locked_target : NULL;
 }
+static int group_ranks[RANKS], started, started_with;
+int MPIDIG_fill_ranks_in_win_grp(MPIR_Win* of, MPIR_Group* group, int* out) {
+  memcpy(out, group_ranks, (size_t)group->size * sizeof *out);
+  return MPI_SUCCESS;
+}
+int MPIDIG_mpi_win_start(MPIR_Group* group, int assert, MPIR_Win* of) {
+  started++;
+  started_with = assert;
+  return MPI_SUCCESS;
+}
 /* The host's ends of epochs: the hook, with the lock held where it is, and then the message. */
 int MPIDIG_mpi_win_complete(MPIR_Win* win) {
   if (HOST_IS_5) lock_depth++;
@@ -1451,6 +1461,53 @@ START_TEST(hooks_wait_for_what_is_pending_there) {
 }
 END_TEST
 
+static int start_with(int assert, int size, int first, int second) {
+  MPIR_Group group = {.size = size};
+  group_ranks[0] = first, group_ranks[1] = second;
+  waits = 0;
+  return MPIDI_LITE_mpi_win_start(&group, assert, &win);
+}
+static void posts_come(void) {
+  if (waits == 1) {
+    MPIDI_LITE_win_posted(&win, OTHER);
+    MPIDI_LITE_win_posted(&win, OTHER);
+    MPIDI_LITE_win_posted(&win, 2);
+  } else {
+    MPIDI_LITE_win_posted(&win, NEIGHBOUR);
+  }
+}
+/* The host counts posts of whomever, and hangs if there are more. */
+START_TEST(start_waits_for_one_post_of_each_of_its_group) {
+  if (_i == 0)
+    make_window(memory, kWindow);
+  else { /* a dynamic or shared one */
+    win = (MPIR_Win){.comm_ptr = &comm};
+    ck_assert_int_eq(MPIDI_LITE_win_hook(&win), MPI_SUCCESS);
+  }
+  on_wait = posts_come;
+  ck_assert_int_eq(start_with(0, 2, OTHER, NEIGHBOUR), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 2);
+  ck_assert_int_eq(started, 1);
+  ck_assert_int_eq(started_with, MPI_MODE_NOCHECK); /* it does not wait again */
+  /* what came early counts later, once */
+  ck_assert_int_eq(start_with(0, 2, OTHER, 2), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 0);
+  ck_assert_int_eq(start_with(0, 1, 2, 0), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 1);
+  ck_assert_int_eq(start_with(0, 0, 0, 0), MPI_SUCCESS); /* MPI_GROUP_EMPTY */
+  ck_assert_int_eq(waits, 0);
+  ck_assert_int_eq(start_with(MPI_MODE_NOCHECK, 1, NEIGHBOUR, 0), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 0);
+  ck_assert_int_eq(started, 5);
+  epoch_error = MPI_ERR_OTHER;
+  ck_assert_int_eq(start_with(0, 1, NEIGHBOUR, 0), MPI_ERR_OTHER);
+  ck_assert_int_eq(waits, 0);
+  ck_assert_int_eq(started, 5);
+  on_wait = NULL;
+  end_window();
+}
+END_TEST
+
 static int end_epoch(int which, int nocheck) {
   locked_target.sync.assert_mode = win.sync.assert_mode = nocheck;
   return which == 0   ? MPIDI_LITE_mpi_win_complete(&win)
@@ -1981,6 +2038,7 @@ int main(void) {
   ADD_LOOP(access_that_the_device_refuses_is_an_error_and_leaves_nothing, 4);
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
+  ADD_LOOP(start_waits_for_one_post_of_each_of_its_group, 2);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
   ADD(window_expects_messages_while_it_lives);

@@ -373,6 +373,8 @@ int MPIDI_LITE_win_hook(MPIR_Win *win);
 int MPIDI_LITE_win_expose_hook(MPIR_Win *win);
 int MPIDI_LITE_win_free_hook(MPIR_Win *win);
 int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr);
+void MPIDI_LITE_win_posted(MPIR_Win *win, int origin);
+int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win);
 int MPIDI_LITE_mpi_win_complete(MPIR_Win *win);
 int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av);
 int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win);

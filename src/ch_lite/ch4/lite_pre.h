@@ -324,6 +324,7 @@ typedef struct MPIDI_LITE_win {
     bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
+    int *posts; /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
 } MPIDI_LITE_win_t;
 
 typedef struct {

@@ -80,7 +80,19 @@ static void conceal(MPIDI_LITE_win_t *lite)
         MPIDI_LITE_UNLOCK();
     }
     MPL_free(lite->targets);
+    MPL_free(lite->posts);
     memset(lite, 0, sizeof(*lite));
+}
+
+/* Of each window, wherever its ranks are. The host calls the hooks before the barrier at the end of
+ * making a window, so no post has come yet. */
+static void begin_window(MPIR_Win *win)
+{
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
+
+    memset(lite, 0, sizeof(*lite));
+    lite->posts = MPL_calloc((size_t) win->comm_ptr->local_size, sizeof(*lite->posts), MPL_MEM_RMA);
+    MPIR_Assertp(lite->posts != NULL);
 }
 
 /* Collective. A rank whose memory cannot be exposed is reached by active messages. */
@@ -93,7 +105,7 @@ static int expose(MPIR_Win *win)
     struct share *shares = NULL;
     int *peers = NULL;
 
-    memset(lite, 0, sizeof(*lite));
+    begin_window(win);
     if (!has_remote_rank(comm))
         goto fn_exit;
     expect_messages(lite);
@@ -144,7 +156,7 @@ int MPIDI_LITE_win_expose_hook(MPIR_Win *win)
 /* Dynamic and shared windows: all by active messages. */
 int MPIDI_LITE_win_hook(MPIR_Win *win)
 {
-    memset(&MPIDI_LITE_WIN(win), 0, sizeof(MPIDI_LITE_win_t));
+    begin_window(win);
     if (has_remote_rank(win->comm_ptr))
         expect_messages(&MPIDI_LITE_WIN(win));
     return MPI_SUCCESS;

@@ -1,5 +1,6 @@
-/* One-sided communication: when native puts and gets are over. Waiting for them at flushes and the
- * ends of epochs (lite_rma.c says why when), and what is done as they complete. */
+/* One-sided communication: when epochs begin, and when native puts and gets are over. Waiting for
+ * posts, for puts and gets at flushes and the ends of epochs (lite_rma.c says why when), and what
+ * is done as they complete. */
 #include "lite_impl.h"
 
 /* ---- waiting ---- */
@@ -56,6 +57,55 @@ int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
     return lite->targets ? wait_for(&lite->targets[rank].pending_local) : MPI_SUCCESS;
+}
+
+/* ---- the beginning of an access epoch ---- */
+
+/* By the host, when the message of an MPI_Win_post has come (install-device). VCI lock held. */
+void MPIDI_LITE_win_posted(MPIR_Win *win, int origin)
+{
+    MPIDI_LITE_WIN(win).posts[origin]++;
+}
+
+static bool have_posted(const int *posts, const int *ranks, int count)
+{
+    for (int i = 0; i < count; i++)
+        if (((const volatile int *) posts)[ranks[i]] == 0)
+            return false;
+    return true;
+}
+
+/* The host counts posts, whoever made them, until there are as many as the group has ranks. So a
+ * post for a later epoch, which comes early where this rank has computed between MPI_Win_post and
+ * MPI_Win_start, made it wait for ever, or go on without a target's post. Waits for one of each
+ * rank of the group here, and leaves the rest to the host. */
+int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win)
+{
+    int mpi_errno = MPI_SUCCESS;
+    int *posts = MPIDI_LITE_WIN(win).posts;
+    int *ranks = NULL;
+    const int count = group->size;
+
+    MPIR_FUNC_ENTER;
+    MPIDI_LITE_LOCK();
+    MPIDIG_ACCESS_EPOCH_CHECK_NONE(win, mpi_errno, goto fn_fail);
+    if (assert & MPI_MODE_NOCHECK)
+        goto fn_exit;
+    ranks = MPL_malloc((size_t) count * sizeof(*ranks), MPL_MEM_RMA);
+    MPIR_ERR_CHKANDJUMP(ranks == NULL && count > 0, mpi_errno, MPI_ERR_OTHER, "**nomem");
+    mpi_errno = MPIDIG_fill_ranks_in_win_grp(win, group, ranks);
+    MPIR_ERR_CHECK(mpi_errno);
+    MPIDIU_PROGRESS_WHILE(!have_posted(posts, ranks, count), MPIDI_LITE_VCI);
+    for (int i = 0; i < count; i++)
+        posts[ranks[i]]--;
+
+fn_exit:
+    MPL_free(ranks);
+    MPIDI_LITE_UNLOCK();
+    MPIR_FUNC_EXIT;
+    return mpi_errno ? mpi_errno : MPIDIG_mpi_win_start(group, assert | MPI_MODE_NOCHECK, win);
+fn_fail:
+    goto fn_exit;
 }
 
 /* ---- the end of epochs ---- */

@@ -94,6 +94,10 @@ typedef struct MPIR_Comm {
   char name[MPI_MAX_OBJECT_NAME];
 } MPIR_Comm;
 
+typedef struct MPIR_Group {
+  int size;
+} MPIR_Group;
+
 typedef struct MPIR_Win {
   MPIR_Comm* comm_ptr;
   void* base;

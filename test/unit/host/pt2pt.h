@@ -150,6 +150,13 @@ typedef struct {
   } sync;
 } MPIDIG_win_target_t;
 MPIDIG_win_target_t* MPIDIG_win_target_find(MPIR_Win* win, int rank);
+int MPIDIG_mpi_win_start(MPIR_Group* group, int assert, MPIR_Win* win);
+int MPIDIG_fill_ranks_in_win_grp(MPIR_Win* win, MPIR_Group* group, int* ranks);
+#define MPIDIG_ACCESS_EPOCH_CHECK_NONE(win, mpi_errno, statement) \
+  do {                                                            \
+    mpi_errno = host_check_epoch(-1, win);                        \
+    if (mpi_errno != MPI_SUCCESS) statement;                      \
+  } while (0)
 int MPIDIG_mpi_win_complete(MPIR_Win* win);
 int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win);
 int MPIDIG_mpi_win_unlock_all(MPIR_Win* win);
