@@ -13,11 +13,11 @@ static void compute(double seconds)
         ;
 }
 
-static MPI_Group group_of(MPI_Group world, int first)
+static MPI_Group group_of(MPI_Group all, int first)
 {
     MPI_Group group;
     int range[1][3] = {{first, first + 2, 2}};
-    MPI_Group_range_incl(world, 1, range, &group);
+    MPI_Group_range_incl(all, 1, range, &group);
     return group;
 }
 
@@ -26,18 +26,22 @@ int main(int argc, char **argv)
     const int rounds = argc > 1 ? atoi(argv[1]) : 3;
     const double seconds = argc > 2 ? atof(argv[2]) : 0.3;
     int rank, size, wrong = 0, *memory;
+    MPI_Comm reversed;
     MPI_Win window;
-    MPI_Group world, even, odd;
+    MPI_Group all, even, odd;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
     if (size != 4)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    MPI_Comm_group(MPI_COMM_WORLD, &world);
-    even = group_of(world, 0);
-    odd = group_of(world, 1);
-    MPI_Win_allocate(4 * sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    // no rank of the window is that of the world
+    MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &reversed);
+    MPI_Comm_rank(reversed, &rank);
+    MPI_Comm_group(reversed, &all);
+    even = group_of(all, 0);
+    odd = group_of(all, 1);
+    MPI_Win_allocate(4 * sizeof(int), sizeof(int), MPI_INFO_NULL, reversed, &memory, &window);
     for (int round = 0; round < rounds; ++round) {
         // between even and odd ranks, then among themselves
         for (int phase = 0; phase < 2; ++phase) {
@@ -66,7 +70,8 @@ int main(int argc, char **argv)
     MPI_Win_free(&window);
     MPI_Group_free(&odd);
     MPI_Group_free(&even);
-    MPI_Group_free(&world);
+    MPI_Group_free(&all);
+    MPI_Comm_free(&reversed);
     MPI_Finalize();
     return wrong != 0;
 }

@@ -216,6 +216,17 @@ START_TEST(interface_of_mpiexec_is_the_default) {
   ck_assert_msg(f.read(), "%s", f.error);
   ck_assert_str_eq(f.knobs.iface.rule[0].name, "eth0");
   ck_assert(!f.knobs.iface_from_mpiexec);
+  // it goes before the settings of the system, and the user's profile before it
+  g_environment.erase("LITE_IFACE");
+  f.write("system", "LITE_IFACE=eth7\n");
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert_str_eq(f.knobs.iface.rule[0].name, "ib0");
+  g_environment["LITE_PROFILE"] = f.write("mine", "LITE_IFACE=eth8\n");
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert_str_eq(f.knobs.iface.rule[0].name, "eth8");
+  g_environment.clear();
+  ck_assert_msg(f.read(), "%s", f.error);
+  ck_assert_str_eq(f.knobs.iface.rule[0].name, "eth7");
   g_environment = {{"MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "10.0.0.0/99"}};
   ck_assert(!f.read());
   ck_assert_ptr_nonnull(std::strstr(f.error, "mpiexec -iface"));

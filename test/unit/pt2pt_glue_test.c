@@ -1499,10 +1499,13 @@ START_TEST(start_waits_for_one_post_of_each_of_its_group) {
   ck_assert_int_eq(start_with(MPI_MODE_NOCHECK, 1, NEIGHBOUR, 0), MPI_SUCCESS);
   ck_assert_int_eq(waits, 0);
   ck_assert_int_eq(started, 5);
+  /* not of the window (MPI_UNDEFINED) */
+  ck_assert_int_ne(start_with(0, 2, NEIGHBOUR, -32766), MPI_SUCCESS);
   epoch_error = MPI_ERR_OTHER;
   ck_assert_int_eq(start_with(0, 1, NEIGHBOUR, 0), MPI_ERR_OTHER);
   ck_assert_int_eq(waits, 0);
   ck_assert_int_eq(started, 5);
+  ck_assert_int_eq(lock_depth, 0);
   on_wait = NULL;
   end_window();
 }

@@ -42,25 +42,30 @@ quickstart() { # ARGUMENT…
 # autoconf takes the last of several
 last_of() { grep -E -- "^$1=" "$work/build/arguments" | tail -n 1; }
 
+compiler_is() { # VERSION-OF-GFORTRAN
+  printf '#!/bin/sh\necho %s\n' "$1" >"$work/bin/gfortran"
+  chmod +x "$work/bin/gfortran"
+}
+arguments() { grep -E -- "$1" "$work/build/arguments" | tr '\n' ' '; }
+about_extent='^--disable|^FFLAGS|datatype-engine'
+unset FC F77
+compiler_is 12
 quickstart
 verdict host_is_built test "$status" = 0 -a -x "$work/prefix/bin/mpicc"
 verdict host_is_optimized test "$(last_of --enable-fast)" = --enable-fast=O3
-verdict host_checks_arguments_as_ever test -z "$(grep -E 'error-checking|ndebug' "$work/build/arguments")"
-verdict host_has_cxx_and_mpi_io test -z "$(grep -E 'disable-(cxx|romio)' "$work/build/arguments")"
-verdict gpu_engine_is_not_built grep -qx -- --with-datatype-engine=dataloop "$work/build/arguments"
-fortran_with() { # VERSION-OF-GFORTRAN
-  printf '#!/bin/sh\necho %s\n' "$1" >"$work/bin/gfortran"
-  chmod +x "$work/bin/gfortran"
-  quickstart
-  grep -E -- '--disable-fortran|^FFLAGS=' "$work/build/arguments"
-}
-verdict fortran_with_a_compiler_that_is_new_enough test "$(fortran_with 12)" = FFLAGS=-fallow-argument-mismatch
-verdict no_fortran_with_an_older_one test "$(fortran_with 9)" = --disable-fortran
-rm "$work/bin/gfortran"
-quickstart --small
-verdict small_is_c_alone test "$(grep -cE -- '--disable-(fortran|cxx|romio)' "$work/build/arguments")" = 3
+verdict host_checks_arguments_as_ever test -z "$(arguments 'error-checking|ndebug')"
+verdict default_has_all_languages_and_mpi_io test "$(arguments "$about_extent")" = "--disable-static FFLAGS=-fallow-argument-mismatch --with-datatype-engine=dataloop "
+compiler_is 9
+quickstart
+verdict default_has_no_fortran_with_an_older_compiler test "$(arguments "$about_extent")" = "--disable-static --disable-fortran --with-datatype-engine=dataloop "
+verdict default_has_no_fortran_with_an_older_compiler says "without Fortran"
 quickstart --full
-verdict full_leaves_the_engine_to_mpich test -z "$(grep -E 'dataloop|disable-(cxx|romio)' "$work/build/arguments")"
+verdict full_leaves_all_to_mpich test "$(arguments "$about_extent")" = "--disable-static "
+rm "$work/bin/gfortran"
+touch "$work/prefix/bin/mpicxx"
+quickstart --small
+verdict small_is_c_alone test "$(arguments "$about_extent")" = "--disable-static --disable-fortran --disable-cxx --disable-romio --with-datatype-engine=dataloop "
+verdict small_leaves_no_wrapper_of_before test ! -e "$work/prefix/bin/mpicxx" -a -x "$work/prefix/bin/mpicc"
 quickstart -- --enable-fast=O1,ndebug --enable-static
 verdict arguments_of_the_user_win test "$status:$(last_of --enable-fast)" = 0:--enable-fast=O1,ndebug
 verdict arguments_of_the_user_win test "$(tail -n 1 "$work/build/arguments")" = --enable-static

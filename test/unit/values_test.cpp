@@ -127,6 +127,21 @@ START_TEST(path_that_does_not_fit_is_refused_and_says_why) {
 }
 END_TEST
 
+START_TEST(control_characters_become_question_marks) {
+  const char* const pairs[][2] = {{"eth0 \xc3\xa4\xe2\x80\xa6", "eth0 \xc3\xa4\xe2\x80\xa6"},
+                                  {"\x1b[2J\n\t\x7f", "?[2J???"},
+                                  {"a\xc2\x9b"
+                                   "1m\xc2\xa0\xc2",
+                                   "a??1m\xc2\xa0\xc2"}};
+  for (const auto& pair : pairs) {
+    char text[32];
+    std::snprintf(text, sizeof text, "%s", pair[0]);
+    make_printable(text);
+    ck_assert_str_eq(text, pair[1]);
+  }
+}
+END_TEST
+
 START_TEST(formats_are_the_shortest_that_parse_back) {
   char text[32];
   for (const std::uint64_t bytes :

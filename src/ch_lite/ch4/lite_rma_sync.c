@@ -64,7 +64,11 @@ int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
 /* By the host, when the message of an MPI_Win_post has come (install-device). VCI lock held. */
 void MPIDI_LITE_win_posted(MPIR_Win *win, int origin)
 {
-    MPIDI_LITE_WIN(win).posts[origin]++;
+    int *posts = MPIDI_LITE_WIN(win).posts;
+
+    /* a process of another job need not wait until the window is there */
+    if (posts != NULL)
+        posts[origin]++;
 }
 
 static bool have_posted(const int *posts, const int *ranks, int count)
@@ -95,6 +99,8 @@ int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win)
     MPIR_ERR_CHKANDJUMP(ranks == NULL && count > 0, mpi_errno, MPI_ERR_OTHER, "**nomem");
     mpi_errno = MPIDIG_fill_ranks_in_win_grp(win, group, ranks);
     MPIR_ERR_CHECK(mpi_errno);
+    for (int i = 0; i < count; i++)
+        MPIR_ERR_CHKANDJUMP(ranks[i] < 0, mpi_errno, MPI_ERR_GROUP, "**group");
     MPIDIU_PROGRESS_WHILE(!have_posted(posts, ranks, count), MPIDI_LITE_VCI);
     for (int i = 0; i < count; i++)
         posts[ranks[i]]--;

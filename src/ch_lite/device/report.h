@@ -21,9 +21,9 @@ struct WaitingCall {
 
 // Of each kind of line; the others are counted.
 inline constexpr int kReportLines = 32;
-// Suffices for kReportLines lines of each of three kinds, which have less than 640 bytes each, and
+// Suffices for kReportLines lines of each of three kinds, which have less than 704 bytes each, and
 // those before and behind them.
-inline constexpr std::size_t kReportBytes = std::size_t{64} * 1024;
+inline constexpr std::size_t kReportBytes = std::size_t{72} * 1024;
 
 // Returns the length of the text, which is whole lines. Gate held, ordinary context.
 std::size_t format_report(Core& core, const WaitingCall& call, char* text, std::size_t size);

@@ -4,6 +4,8 @@
 
 #include <cstring>
 
+#include "mplite/config/values.h"
+
 namespace mplite {
 namespace {
 
@@ -67,6 +69,7 @@ int unknown_knobs(const char* const* environment, char* text, std::size_t size) 
     if (std::strncmp(*environment, "LITE_", 5) != 0 || equals == nullptr) continue;
     char name[64];
     std::snprintf(name, sizeof name, "%.*s", static_cast<int>(equals - *environment), *environment);
+    make_printable(name);
     int nearest_distance = 0;
     const KnobInfo& nearest = knob_info(nearest_knob(name, nearest_distance));
     if (nearest_distance == 0) continue;

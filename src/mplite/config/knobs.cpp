@@ -321,10 +321,7 @@ bool set_knob(std::size_t index, const char* value, Knobs& knobs, char* error, s
   }
   std::snprintf(error, size, "%s=\"%.200s\" is not allowed%s%s; allowed: %s", row.info.name, value,
                 why[0] != '\0' ? ": " : "", why, row.info.allowed);
-  // the value is anybody's text, and the sentence goes to a terminal
-  if (size > 0)
-    for (char* c = error; *c != '\0'; ++c)
-      if (static_cast<unsigned char>(*c) < ' ' || *c == '\x7f') *c = '?';
+  if (size > 0) make_printable(error);
   return false;
 }
 

@@ -7,6 +7,7 @@
 
 #include "mplite/base/regular_file.h"
 #include "mplite/config/knob_text.h"
+#include "mplite/config/values.h"
 #include "mplite/net/loss.h"
 
 namespace mplite {
@@ -70,17 +71,21 @@ void own_profile(GetEnv get, char* path, std::size_t size) {
 }
 
 // mpiexec -iface tells the ranks in this way what it tells MPICH's own TCP: the default where
-// LITE_IFACE leaves the choice to us.
+// the user's LITE_IFACE leaves the choice to us.
+constexpr char kMpiexecIface[] = "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE";
+bool mpiexec_names_interface(GetEnv get) {
+  const char* name = get(kMpiexecIface);
+  return name != nullptr && *name != '\0';
+}
 bool obey_mpiexec(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
-  static const char kVariable[] = "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE";
-  const char* name = get(kVariable);
-  if (knobs.iface.count != 0 || name == nullptr || *name == '\0') return true;
+  if (knobs.iface.count != 0 || !mpiexec_names_interface(get)) return true;
+  const char* name = get(kMpiexecIface);
   char why[256] = "";
   if (!parse_iface_list(name, knobs.iface, why, sizeof why)) {
     std::snprintf(
         error, size,
         "%s=\"%.200s\", which mpiexec -iface sets, names no interface: %s; LITE_IFACE overrides it",
-        kVariable, name, why);
+        kMpiexecIface, name, why);
     return false;
   }
   knobs.iface_from_mpiexec = true;
@@ -144,6 +149,8 @@ bool read_own_knobs(GetEnv get, const char* system_settings, Knobs& knobs, char*
   }
   Knobs read = default_knobs();
   if (!apply_file(system_settings, true, read, read.system_settings, error, size)) return false;
+  // an option of this very job
+  if (mpiexec_names_interface(get)) read.iface = default_knobs().iface;
   const bool own = std::strcmp(named.profile, "auto") == 0;
   char path[sizeof named.profile];
   if (own)
@@ -164,8 +171,10 @@ bool read_knobs(GetEnv get, Knobs& knobs, char* error, std::size_t size,
                 const char* system_settings) {
   Knobs read;
   if (!read_own_knobs(get, system_settings, read, error, size) ||
-      !obey_mpiexec(get, read, error, size))
+      !obey_mpiexec(get, read, error, size)) {
+    if (size > 0) make_printable(error);
     return false;
+  }
   knobs = read;
   return true;
 }

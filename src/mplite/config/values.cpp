@@ -155,4 +155,14 @@ void format_signal(int value, char* text, std::size_t size) {
     if (s.number == value) return copy_text(s.name, text, size);
 }
 
+void make_printable(char* text) {
+  for (; *text != '\0'; ++text) {
+    const auto c = static_cast<unsigned char>(*text), next = static_cast<unsigned char>(text[1]);
+    if (c < ' ' || c == 0x7f || (c == 0xc2 && next >= 0x80 && next < 0xa0)) {
+      *text = '?';
+      if (c == 0xc2) *++text = '?';
+    }
+  }
+}
+
 }  // namespace mplite

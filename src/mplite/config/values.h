@@ -33,4 +33,8 @@ void format_duration(std::int64_t ns, char* text, std::size_t size);
 void format_signal(int value, char* text, std::size_t size);
 void copy_text(const char* from, char* text, std::size_t size);
 
+// Control characters (ASCII's, and C1 in UTF-8) become question marks: a message that repeats what
+// somebody wrote goes to a terminal.
+void make_printable(char* text);
+
 }  // namespace mplite

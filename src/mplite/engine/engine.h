@@ -264,7 +264,7 @@ class Engine {
   std::uint32_t read_ahead_buffers_used() const { return rx_.read_ahead_buffers_used(); }
   // "rank 3 on host b (10.0.0.2 port 4711)": for messages; while no address has led there, each
   // with its reason. Writes at most `size` bytes, of which kDescribeBytes suffice. Returns `text`.
-  static constexpr std::size_t kDescribeBytes = 352;
+  static constexpr std::size_t kDescribeBytes = 448;
   const char* describe(int peer, char* text, std::size_t size) const;
 
   // Whether anything is outstanding above: if not, poll() looks at the sockets only now and then.

@@ -37,10 +37,11 @@ inline const char* loss_text(int error) {
   return strerror(error);
 }
 
-// What helps against an error (errno), if it is one of too many descriptors; "" otherwise.
+// What helps against an error (errno) of too many descriptors, or of epoll's entries; "" otherwise.
 inline const char* descriptor_cure(int error) {
   return error == EMFILE   ? " (raise the limit on open files: ulimit -n)"
          : error == ENFILE ? " (the whole system is at its limit: fs.file-max)"
+         : error == ENOSPC ? " (this user's limit for epoll: fs.epoll.max_user_watches)"
                            : "";
 }
 
