@@ -45,7 +45,7 @@ typedef struct {
   int cancelled;
 } MPI_Status;
 enum { MPI_SUCCESS, MPI_ERR_TRUNCATE = 14, MPI_ERR_OTHER = 15, MPI_ERR_NO_MEM = 34 };
-enum { MPI_ERR_PORT = 38, MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3 };
+enum { MPI_ERR_GROUP = 8, MPI_ERR_PORT = 38, MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3 };
 enum { MPI_ANY_SOURCE = -2, MPI_ANY_TAG = -1, MPI_MAX_OBJECT_NAME = 128 };
 
 /* ---- objects ---- */
