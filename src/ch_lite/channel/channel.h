@@ -227,8 +227,9 @@ int MPID_ChannelPeerError(int peer);
 /* "rank 3 on host b (10.0.0.2 port 4711)". [ordinary] */
 const char* MPID_ChannelDescribe(int peer, char* text, size_t size);
 /* What stands between this process and the peer, behind what MPID_ChannelDescribe says: "rank 3 on
- * host b (10.0.0.2 port 4711): connected, 0 bytes to send, …". The gate is held. [ordinary] */
-enum { MPID_CHANNEL_REPORT_BYTES = 672 }; /* suffice */
+ * host b (10.0.0.2 port 4711): connected, 0 bytes to send, …". MPID_CHANNEL_REPORT_BYTES suffice.
+ * The gate is held. [ordinary] */
+enum { MPID_CHANNEL_REPORT_BYTES = 672 };
 const char* MPID_ChannelReport(int peer, char* text, size_t size);
 /* Whether that would be worth telling: a connection is open (1), or (2) something waits to be sent,
  * a connection is being made, or the peer was lost. 0: none of it. The gate is held. [ordinary] */

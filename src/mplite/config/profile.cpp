@@ -73,13 +73,14 @@ void own_profile(GetEnv get, char* path, std::size_t size) {
 // mpiexec -iface tells the ranks in this way what it tells MPICH's own TCP: the default where
 // the user's LITE_IFACE leaves the choice to us.
 constexpr char kMpiexecIface[] = "MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE";
-bool mpiexec_names_interface(GetEnv get) {
+// Null: none.
+const char* interface_of_mpiexec(GetEnv get) {
   const char* name = get(kMpiexecIface);
-  return name != nullptr && *name != '\0';
+  return name != nullptr && *name != '\0' ? name : nullptr;
 }
 bool obey_mpiexec(GetEnv get, Knobs& knobs, char* error, std::size_t size) {
-  if (knobs.iface.count != 0 || !mpiexec_names_interface(get)) return true;
-  const char* name = get(kMpiexecIface);
+  const char* name = interface_of_mpiexec(get);
+  if (knobs.iface.count != 0 || name == nullptr) return true;
   char why[256] = "";
   if (!parse_iface_list(name, knobs.iface, why, sizeof why)) {
     std::snprintf(
@@ -150,7 +151,7 @@ bool read_own_knobs(GetEnv get, const char* system_settings, Knobs& knobs, char*
   Knobs read = default_knobs();
   if (!apply_file(system_settings, true, read, read.system_settings, error, size)) return false;
   // an option of this very job
-  if (mpiexec_names_interface(get)) read.iface = default_knobs().iface;
+  if (interface_of_mpiexec(get) != nullptr) read.iface = default_knobs().iface;
   const bool own = std::strcmp(named.profile, "auto") == 0;
   char path[sizeof named.profile];
   if (own)
