@@ -8,7 +8,7 @@ die() {
   exit 1
 }
 have() { command -v "$1" >/dev/null 2>&1; }
-now_s() { date +%s; }
+now_s() { printf '%(%s)T\n' -1; }
 
 # Packages of Debian 12 and 13 and of Ubuntu 22.04 and 24.04, by the names that they have in all of
 # these. For the build of the device, the host and the tests (dpkg-dev: unpacking the host's source

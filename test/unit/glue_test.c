@@ -120,6 +120,9 @@ int nanosleep(const struct timespec* time, struct timespec* rest) {
 
 /* ---- the device ---- */
 
+lite_hot_state lite_hot;
+void lite_host_lets_go_slow(void) {}
+
 static int known_peers;
 static int parted[16], parted_count;
 static lite_am_check check_of_device;

@@ -42,7 +42,9 @@ int lite_set_host_work(int (*theirs)(void), int (*of_theirs)(void)) {
   pending = of_theirs;
   return LITE_OK;
 }
+__thread lite_call_state lite_call __attribute__((tls_model("initial-exec")));
 lite_hot_state lite_hot;
+void lite_host_lets_go_slow(void) {}
 unsigned lite_requests_used(void) { return (unsigned)used; }
 void lite_host_has_work(int moves) {
   told_of_work++;

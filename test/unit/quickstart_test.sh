@@ -137,12 +137,8 @@ chmod +x "$work"/apt-bin/*
 # Every tool of this machine, but for those that a distribution here may not have, and for ip: the
 # programs run in no test hosts.
 mkdir "$work/few"
-for tool in /usr/bin/* /bin/* /usr/sbin/* /sbin/*; do
-  case ${tool##*/} in
-    libtoolize | autoconf | apt-get | apt-cache | dpkg-query | sudo | NPmpich2 | ip) ;;
-    *) ln -sf "$tool" "$work/few/" ;;
-  esac
-done
+ln -sf -t "$work/few" /usr/bin/* /bin/* /usr/sbin/* /sbin/*
+(cd "$work/few" && rm -f libtoolize autoconf apt-get apt-cache dpkg-query sudo NPmpich2 ip)
 printf '#!/bin/sh\n' >"$work/apt-bin/autoconf"
 chmod +x "$work/apt-bin/autoconf"
 export WORLD=$world

@@ -9,6 +9,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 sys.dont_write_bytecode = True
@@ -56,7 +57,7 @@ class Lists(unittest.TestCase):
         self.put("build/pt2pt/testlist", "sendrecv1 4\n")
         self.suite = mpi_suite.Suite.__new__(mpi_suite.Suite)
         self.suite.build, self.suite.src = self.build, os.path.join(self.here.name, "src")
-        self.suite.options = argparse.Namespace(only=None, max_ranks=8, dirs="threads pt2pt io", jobs=2, mode="net", resume=None)
+        self.suite.options = argparse.Namespace(only=None, max_ranks=8, dirs="threads pt2pt io", jobs=2, mode="net", resume=None, begin_until=None)
         self.suite.known, self.suite.lock, self.suite.running, self.suite.stopping = [], threading.Lock(), {}, False
 
     def put(self, path, text):
@@ -116,6 +117,23 @@ class Lists(unittest.TestCase):
         self.assertTrue(any(len(names) == 2 for names in together))
         self.assertFalse(any(names.count("io") > 1 for names in together))
         self.assertEqual({test.status for _, tests in plan for test in tests}, {"passed"})
+
+    def test_what_its_time_leaves_over_is_skipped_with_the_reason(self):
+        ran = []
+
+        def run_test(test, _slot):
+            ran.append(test.name)
+            test.status = "passed"
+            if len(ran) == 2:
+                self.suite.options.begin_until = time.time()
+
+        self.suite.run_test, self.suite.options.jobs = run_test, 1
+        with contextlib.redirect_stderr(io.StringIO()):
+            plan, _ = self.suite.run()
+        self.assertEqual(len(ran), 2)
+        left = [test for _, tests in plan for test in tests if test.name not in ran]
+        self.assertEqual({(test.status, test.reason) for test in left}, {("skipped", mpi_suite.TIME_IS_OVER)})
+        self.assertEqual(len(left), 5)
 
     def test_an_interrupted_run_is_taken_up_again(self):
         self.suite.options.resume = os.path.join(self.here.name, "noted")
