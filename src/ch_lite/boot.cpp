@@ -90,12 +90,23 @@ bool guard(void*) { return g_boot->controller.guard_gathered(); }
 
 int (*g_host_news)() = nullptr;
 
+// Whoever asks this rank what it waits for (lite-info --job) is told. `polls`: in calls that do not
+// wait, one after the other. Gate free.
+void answer(Boot& b, std::int64_t now, bool polls) {
+  Stall::Wait wait;
+  wait.has_threads = b.thread_multiple;
+  wait.polls = polls;
+  for (int asker; (asker = b.reports.accept(now)) >= 0;)
+    b.stall.tell(asker, wait, now, b.wait_began_ns, b.wait_moved_ns);
+}
+
 // A call that may not block has found nothing. With several application threads the core is given
 // away when the host's lock is open (lite_host_takes_yield): those that wait for it are what it is
 // given away for.
 void give_way(void*) {
   Boot& b = *g_boot;
   if (b.controller.in_helper() || !is_fruitless_too_often(lite_call)) return;
+  if (const std::int64_t now = b.net.now_ns(); b.reports.is_due(now)) answer(b, now, true);
   if (b.thread_multiple) {
     LITE_HOT_SET(yield_due, 1);
   } else if (b.policy.yield_after_ns == 0) {
@@ -131,6 +142,7 @@ void idle(void*, Rest allowed) {
   if (allowed != Rest::kSleep) return hurry(b, allowed);
   const bool new_wait = waits != b.wait_seen;
   b.wait_seen = waits;
+  if (new_wait) b.wait_began_ns = Boot::kNotKnown;
   const bool own_core = b.policy.yield_after_ns > 0;
   const bool moved = b.waiting.has_moved(socket_news(b.engine->counters()));
   // A new wait of the host is news too: its first polls are cheap and quick, if it has its core to
@@ -141,8 +153,11 @@ void idle(void*, Rest allowed) {
   if (own_core && !b.waiting.clock_is_due()) return;
   const std::int64_t now = b.net.now_ns();
   if (new_wait) b.waiting.news_at(now);
+  b.note_wait(now);
+  if (b.reports.is_due(now)) [[unlikely]]
+    answer(b, now, false);
   if (b.stall.on()) [[unlikely]]
-    b.stall.found_nothing({waits, b.thread_multiple, g_host_news}, now);
+    b.stall.found_nothing({waits, b.thread_multiple, g_host_news, false}, now);
   const WaitStep step = b.waiting.next(b.policy, now);
   if (step.kind == WaitStep::kPoll) return;
   // With several application threads the host holds its lock around us: sleeping would keep the
@@ -313,6 +328,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
   b->waiting.start(b->knobs);
   b->stall.start(b->knobs.stall_ns, *b->engine, *b->device, b->peers[rank].host);
+  b->reports.open(rank, size);
   return LITE_OK;
 }
 
@@ -373,6 +389,7 @@ void lite_finalize_goodbye(void) {
 void lite_finalize_close(void) {
   Boot* b = g_boot;
   if (b == nullptr) return;
+  b->reports.close();
   b->end_progress();
   LITE_HOT_SET(want_arm, 0);
   free_boot();

@@ -6,6 +6,7 @@
 #include "ch_lite/device/device.h"
 #include "ch_lite/stall.h"
 #include "mplite/runtime/job_runtime.h"
+#include "mplite/runtime/report_socket.h"
 
 namespace ch_lite {
 
@@ -18,7 +19,19 @@ struct Boot : mplite::JobRuntime {
   int told_peer = -1;          // the lost peer that was told of last
   // waiting
   unsigned wait_noted = 0, wait_seen = 0;
+  std::int64_t wait_began_ns = 0;  // kNotKnown: it is new, and the clock has not been read since
+  std::int64_t wait_moved_ns = 0;  // the last time in it that bytes had come or gone
+  std::uint64_t wait_bytes = 0;
+  static constexpr std::int64_t kNotKnown = -1;
   Stall stall;
+  mplite::ReportSocket reports;
+  // A wait has found nothing, by the clock.
+  void note_wait(std::int64_t now_ns) {
+    const std::uint64_t bytes = engine->counters().bytes_in + engine->counters().bytes_out;
+    if (wait_began_ns == kNotKnown) wait_began_ns = wait_moved_ns = now_ns;
+    if (bytes != wait_bytes) wait_moved_ns = now_ns;
+    wait_bytes = bytes;
+  }
   // the host's work (host_work.cpp)
   int (*host_progress)() = nullptr;
   int (*host_pending)() = nullptr;

@@ -1,4 +1,4 @@
-// A wait that stands still says what it waits for.
+// What a wait says of itself.
 #include "ch_lite/stall.h"
 
 #include <unistd.h>
@@ -9,6 +9,7 @@
 #include <new>
 
 #include "mplite/observe/log.h"
+#include "mplite/runtime/report_socket.h"
 
 namespace ch_lite {
 namespace {
@@ -42,27 +43,31 @@ bool Stall::has_moved_unseen(const Wait& wait) {
   return moved;
 }
 
-void Stall::tell(const Wait& wait, std::int64_t now_ns) const {
+void Stall::tell(int fd, const Wait& wait, std::int64_t now_ns, std::int64_t began_ns,
+                 std::int64_t moved_ns) const {
   const std::unique_ptr<char[]> text(new (std::nothrow) char[kReportBytes]);
-  if (text == nullptr) return;
-  char since[32];
-  format_time(now_ns - watch_.began_ns(), since, sizeof since);
-  WaitingCall call;
-  call.host = host_;
-  call.name = lite_call.name;
-  // What MPI_Wait starts belongs to a schedule; with threads another call may have begun it.
-  call.started_newest = LITE_HOT_GET(started) != 0 && !wait.has_threads && call.name != nullptr &&
-                        std::strncmp(call.name, "Wait", 4) != 0;
-  call.now_ns = now_ns;
-  call.began_ns = watch_.began_ns();
-  call.moved_ns = now_ns - watch_.quiet_ns(now_ns);
-  call.since = since;
   std::size_t length = 0;
-  {
+  if (text != nullptr) {
+    char since[32];
+    format_time(now_ns - began_ns, since, sizeof since);
+    WaitingCall call;
+    call.host = host_;
+    call.polls = wait.polls;
+    call.name = wait.polls ? nullptr : lite_call.name;
+    // What MPI_Wait starts belongs to a schedule; with threads another call may have begun it.
+    call.started_newest = LITE_HOT_GET(started) != 0 && !wait.has_threads && call.name != nullptr &&
+                          std::strncmp(call.name, "Wait", 4) != 0;
+    call.now_ns = now_ns;
+    call.began_ns = began_ns;
+    call.moved_ns = moved_ns;
+    call.since = since;
     mplite::Hold hold(engine_->gate());
     length = device_->format_report(call, text.get(), kReportBytes);
   }
-  mplite::write_lines(STDERR_FILENO, text.get(), length);
+  if (fd == STDERR_FILENO)
+    mplite::write_lines(fd, text.get(), length);
+  else
+    mplite::ReportSocket::send_report(fd, text.get(), length);
 }
 
 void Stall::found_nothing(const Wait& wait, std::int64_t now_ns) {
@@ -74,7 +79,7 @@ void Stall::found_nothing(const Wait& wait, std::int64_t now_ns) {
   if (moved)
     watch_.moved(now_ns);
   else
-    tell(wait, now_ns);
+    tell(STDERR_FILENO, wait, now_ns, watch_.began_ns(), now_ns - watch_.quiet_ns(now_ns));
 }
 
 }  // namespace ch_lite

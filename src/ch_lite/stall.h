@@ -1,5 +1,6 @@
-// A wait that stands still says what it waits for (LITE_STALL). Part of Boot, asked when a wait
-// finds nothing; the decision is tuning/stall_watch.h's, the words are device/report.h's.
+// What a wait says of itself: by itself when it stands still (LITE_STALL), or when it is asked.
+// Part of Boot, which calls it when a wait finds nothing; the decision is tuning/stall_watch.h's,
+// the words are device/report.h's.
 #pragma once
 #include <cstdint>
 
@@ -22,19 +23,23 @@ class Stall {
 
   // Who waits. `number` is another for each wait.
   struct Wait {
-    unsigned number;
-    bool has_threads;    // other threads of the application's may be in MPI
-    int (*host_news)();  // of lite_set_host_news, or null
+    unsigned number = 0;
+    bool has_threads = false;      // other threads of the application's may be in MPI
+    int (*host_news)() = nullptr;  // of lite_set_host_news, or null
+    bool polls = false;            // not one wait, but calls that do not wait, again and again
   };
   // Where on(). Ordinary context, gate free.
   void found_nothing(const Wait& wait, std::int64_t now_ns);
+  // The report, on() or not, to stderr or to who asks (runtime/report_socket.h), whose descriptor
+  // it closes. The wait has begun at `began_ns`, and had its last news at `moved_ns`.
+  void tell(int fd, const Wait& wait, std::int64_t now_ns, std::int64_t began_ns,
+            std::int64_t moved_ns) const;
   // Something has moved that the device does not see.
   void moved(std::int64_t now_ns) { watch_.moved(now_ns); }
 
  private:
   std::uint64_t progress_so_far() const;
   bool has_moved_unseen(const Wait& wait);
-  void tell(const Wait& wait, std::int64_t now_ns) const;
 
   mplite::StallWatch watch_;
   mplite::Engine* engine_ = nullptr;

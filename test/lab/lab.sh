@@ -59,6 +59,21 @@ wait_for() { # FILE SECONDS
   done
 }
 
+# Whether the installation was configured with a part that can be left out, as it says itself.
+configured() { # fortran|cxx|romio
+  ! "$LAB_PREFIX/bin/mpichversion" | grep -e "--disable-$1" >/dev/null
+}
+
+# From here on programs that are linked to Debian's MPICH take this installation's libraries, by their ABI names.
+# A tree of the repository numbers its library 0, a release 12: the interface is the same.
+stand_in_for_debians() {
+  libraries=$LAB_DIR/libraries
+  mkdir -p "$libraries"
+  ln -sf "$LAB_PREFIX/lib/libmpi.so" "$libraries/libmpich.so.12"
+  ln -sf "$LAB_PREFIX/lib/libmpifort.so" "$libraries/libmpichfort.so.12"
+  export LD_LIBRARY_PATH=$libraries
+}
+
 # Bytes that host I has sent so far through the interface that the ranks use.
 bytes_sent() { # I
   local ns=LAB_NS_$1

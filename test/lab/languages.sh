@@ -4,8 +4,6 @@
 . "$(dirname "$0")/lab.sh"
 
 project=$(dirname "$0")/../mpi/cmake
-# What it was configured without, as it says itself, need not be there.
-configured() { "$LAB_PREFIX/bin/mpichversion" | grep -e "--disable-$1" >/dev/null && return 1 || return 0; }
 languages="c cxx" fortran=OFF
 if configured fortran && command -v gfortran >/dev/null; then fortran=ON languages="$languages f90 f08"; fi
 if ! command -v cmake >/dev/null; then

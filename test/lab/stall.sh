@@ -1,6 +1,7 @@
 # hosts: 2
 # at once: yes
 # LITE_STALL: a rank that waits in one MPI call, with nothing sent or received, says for what, with each controller; one that waits while something moves does not.
+# lite-info --job: a rank says it when it is asked, without LITE_STALL.
 . "$(dirname "$0")/lab.sh"
 
 stall() { # CASE SECONDS
@@ -53,4 +54,56 @@ done
 job 60 2 "$programs/stall" send 3
 ended && ! grep -q 'waits in MPI' "$out"
 result $? "without LITE_STALL nobody tells" "$out"
+
+# The ranks of a test host, asked there while the job runs.
+asked=$out.asked
+begin_job() { # CASE
+  timeout -k 10 120 "$LAB_MPIEXEC" "$LAB_PREFIX" -n 2 "$programs/stall" "$1" 60 >"$out" 2>&1 </dev/null &
+  mpiexec=$!
+}
+end_job() {
+  end_leftovers
+  wait "$mpiexec"
+}
+ask() { # HOST-NUMBER [ARGUMENT…]
+  local ns=LAB_NS_$1
+  shift
+  code=0
+  ip netns exec "${!ns}" "$LAB_PREFIX/bin/lite-info" --job "$@" >"$asked" 2>&1 || code=$?
+}
+# Until the answer is there: a start takes its time.
+ask_until() { # PATTERN HOST-NUMBER [ARGUMENT…]
+  local pattern=$1
+  shift
+  for _ in $(seq 40); do
+    ask "$@"
+    ! { [ "$code" = 0 ] && grep -qE -- "$pattern" "$asked"; } || return 0
+    sleep 0.5
+  done
+  return 1
+}
+begin_job recv
+ask_until "^ch_lite\[rank 0 on [^]]*\]: waits in MPI_Recv for rank 1, tag 5 in MPI_COMM_WORLD: nothing sent or received for [1-9]" 0 &&
+  grep -q "]:   connection to rank 1 on host " "$asked" && ! grep -q "rank 1 of 2" "$asked"
+result $? "a waiting rank that is asked says for what it waits" "$asked"
+ask 1 --json "$mpiexec"
+[ "$code" = 0 ] && python3 -c '
+import json, sys
+(rank,) = json.load(open(sys.argv[1]))["ranks"]
+sys.exit(not (rank["rank"] == 1 and rank["size"] == 2 and "waits in MPI_Recv for rank 0, tag 7" in rank["report"][0]))' "$asked"
+result $? "and for programs, by the number of mpiexec" "$asked"
+end_job
+! grep -q 'waits in MPI' "$out"
+result $? "the rank itself prints nothing" "$out"
+begin_job send
+ask_until "^rank 1 of 2 \(process [0-9]+\): no answer: it runs, in no MPI call that waits for the network" 1
+result $? "a rank that computes is told as one" "$asked"
+end_job
+begin_job test
+ask_until "^ch_lite\[rank 0 on [^]]*\]: polls in calls that do not wait \(MPI_Test, MPI_Iprobe\) for rank 1, tag [0-9]+ in " 0
+result $? "a rank in a loop of MPI_Test says for what" "$asked"
+end_job
+ask 0
+[ "$code" = 1 ] && grep -q "this host has no rank of ch_lite" "$asked"
+result $? "behind the end nobody is found" "$asked"
 plan

@@ -108,6 +108,19 @@ verdict wrong_combination_is_refused is_usage_error "one of them at a time"
 run --explain "$work/job"
 verdict explain_takes_no_file is_usage_error "$work/job: --explain takes no file"
 
+run --job 4711 4712
+verdict job_takes_one_process is_usage_error "4712: --job takes the number of one process"
+run --job --stats
+verdict wrong_combination_is_refused is_usage_error "--job with --stats"
+run --job 0x10
+verdict process_is_a_number is_usage_error "0x10: --job takes"
+run --job 1073741823
+verdict missing_process_is_told test "$status" = 1
+verdict missing_process_is_told says "there is no process 1073741823 on this host"
+run --job $$
+verdict process_without_ranks_is_told test "$status" = 1
+verdict process_without_ranks_is_told says "is no rank of ch_lite"
+
 total=$((passed + failed))
 echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"
 [ "$failed" = 0 ]

@@ -142,6 +142,21 @@ START_TEST(wildcards_and_ranks_of_communicators_are_named) {
 }
 END_TEST
 
+START_TEST(calls_that_do_not_wait_are_told_without_times) {
+  auto w = make_world(2, usual());
+  int word = 0;
+  receive(*w, 0, 1, 5, &word, sizeof word);
+  ch_lite::WaitingCall c = call(nullptr);
+  c.polls = true;
+  const std::string text = report(*w, 0, c);
+  ck_assert_msg(has_line(text, 0,
+                         "polls in calls that do not wait (MPI_Test, MPI_Iprobe) for rank 1, tag 5 "
+                         "in context 5"),
+                "%s", text.c_str());
+  ck_assert(has(text, "]:   receive from rank 1, tag 5 in context 5, room for 4 bytes"));
+}
+END_TEST
+
 START_TEST(probe_says_what_it_looks_for) {
   auto w = make_world(2, with_ages());
   w->as(0);

@@ -1,9 +1,11 @@
-// stall.cpp in two real processes: a deadlock is told of, what moves slowly is not.
+// stall.cpp in two real processes: a deadlock is told of, what moves slowly is not; who asks is
+// told.
 #include <fcntl.h>
 
 #include <string>
 
 #include "../signal/two_ranks.h"
+#include "mplite/launch/job_reports.h"
 #include "run_tests.h"
 
 using namespace two_ranks;
@@ -152,6 +154,68 @@ int neighbours_move(Shared& s, int rank) {
   _exit(0);
 }
 
+// As lite-info --job does it.
+std::string ask(int rank) {
+  std::vector<mplite::RankReport> ranks = mplite::find_ranks(getppid());
+  std::erase_if(ranks, [&](const mplite::RankReport& r) { return r.who.rank != rank; });
+  if (ranks.size() != 1) return "not found";
+  mplite::ask_ranks(ranks, 20'000);
+  return ranks[0].text;
+}
+
+int asked_in_a_wait(Shared& s, int rank) {
+  unsetenv("LITE_STALL");
+  if (!start(s, rank)) return __LINE__;
+  char word = 0;
+  Done done;
+  if (rank == 0) {
+    Listener listener;
+    if (!receive(&word, 1, 1, 5, done)) return __LINE__;
+    if (!wait_in("Recv", 60, [&] { return s.word[0] != 0; })) return __LINE__;
+    if (!listener.heard().empty()) return __LINE__;
+  } else {
+    usleep(1'500'000);
+    for (int i = 0; i < 2; ++i) {
+      const std::string text = ask(0);
+      if (!has(text,
+               "]: waits in MPI_Recv for rank 1, tag 5 in context 1: nothing sent or received "
+               "for ") ||
+          has(text, "received for 0.0 s") || has(text, "(0.0 s)") ||
+          !has(text, "]:   receive from rank 1, tag 5") ||
+          !has(text, "]:   connection to rank 1 on host "))
+        return std::fputs(text.c_str(), stdout), __LINE__;
+    }
+    s.word[0] = 1;
+  }
+  if (!barrier(s, 4, 2, 90)) return __LINE__;
+  _exit(0);
+}
+
+int asked_in_a_loop_of_tests(Shared& s, int rank) {
+  unsetenv("LITE_STALL");
+  if (!start(s, rank)) return __LINE__;
+  char word = 0;
+  Done done;
+  if (rank == 0) {
+    if (!receive(&word, 1, 1, 5, done)) return __LINE__;
+    while (s.word[0] == 0) {
+      lite_host_call_begins(LITE_MAY_NOT_BLOCK);
+      if (!look()) return __LINE__;
+      lite_host_call_ends();
+      lite_host_exit();
+    }
+  } else {
+    const std::string text = ask(0);
+    if (!has(text,
+             "]: polls in calls that do not wait (MPI_Test, MPI_Iprobe) for rank 1, tag 5 "
+             "in context 1\n"))
+      return std::fputs(text.c_str(), stdout), __LINE__;
+    s.word[0] = 1;
+  }
+  if (!barrier(s, 4, 2, 90)) return __LINE__;
+  _exit(0);
+}
+
 }  // namespace
 
 START_TEST(two_ranks_that_both_receive_are_told_of) { run_job(both_receive); }
@@ -163,6 +227,10 @@ END_TEST
 START_TEST(nobody_is_told_of_unless_that_is_asked_for) { run_job(off_by_default); }
 END_TEST
 START_TEST(wait_in_which_shared_memory_moves_is_not) { run_job(neighbours_move); }
+END_TEST
+START_TEST(who_asks_a_waiting_rank_is_told) { run_job(asked_in_a_wait); }
+END_TEST
+START_TEST(who_asks_a_rank_in_a_loop_of_tests_is_told) { run_job(asked_in_a_loop_of_tests); }
 END_TEST
 
 int main() { return run_tests("stall"); }

@@ -104,6 +104,11 @@ class Report {
   // What the call waits for, as far as that is known.
   void headline() {
     begin_line();
+    if (call_.polls) {
+      out_.add("polls in calls that do not wait (MPI_Test, MPI_Iprobe)");
+      subject();
+      return out_.add("\n");
+    }
     out_.add("waits in MPI");
     if (call_.name != nullptr) out_.add("_%s", call_.name);
     subject();

@@ -12,6 +12,7 @@ namespace ch_lite {
 struct WaitingCall {
   const char* host = "";        // ours
   const char* name = nullptr;   // as MPI has it, without MPI_; null: not known
+  bool polls = false;           // calls that do not wait, again and again; the times are not known
   bool started_newest = false;  // the request that was begun last is its own
   std::int64_t now_ns = 0;      // by trace_now_ns(), as the next two
   std::int64_t began_ns = 0;

@@ -1,6 +1,6 @@
 // The program lite-info: the knobs with their values in force, the topology seen, the interface
-// that would be chosen; counters by lite_info_counters.h. A stand-alone main over profile.h,
-// topology.h, wireup.h and wait.h; opens no socket.
+// that would be chosen; counters by lite_info_counters.h, running jobs by lite_info_job.h. A
+// stand-alone main over profile.h, topology.h, wireup.h and wait.h.
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,6 +13,7 @@
 #include "mplite/config/topology.h"
 #include "mplite/launch/json.h"
 #include "mplite/launch/lite_info_counters.h"
+#include "mplite/launch/lite_info_job.h"
 #include "mplite/net/frame.h"
 #include "mplite/net/version.h"
 #include "mplite/runtime/wireup.h"
@@ -111,6 +112,7 @@ void print_usage(std::FILE* out) {
       "usage: lite-info [--json | --markdown | --man | --version | --help]\n"
       "       lite-info --explain [--json]\n"
       "       lite-info --stats [--json] [FILE...]\n"
+      "       lite-info --job [--json] [PROCESS]\n"
       "Shows the LITE_* variables of ch_lite with their values in force, the cores seen and the "
       "network interface that would be used.\n"
       "  --json      the same, for programs\n"
@@ -121,9 +123,11 @@ void print_usage(std::FILE* out) {
       "  --explain   what the counters of LITE_STATS=1 mean\n"
       "  --stats     reads the output of jobs that ran with LITE_STATS=1, from FILE... or standard "
       "input: totals, the spread over the ranks, what to change\n"
+      "  --job       what the ranks that run on this host wait for: those that PROCESS has started "
+      "(the number of mpiexec's), or all that are yours\n"
       "  --help      this text\n"
-      "Exit status: 0; 1 when a variable has a value that is not allowed, no interface fits, or "
-      "FILE has no or damaged lines of counters; 2 for a wrong option.\n",
+      "Exit status: 0; 1 when a variable has a value that is not allowed, no interface fits, "
+      "FILE has no or damaged lines of counters, or no rank runs here; 2 for a wrong option.\n",
       out);
 }
 
@@ -131,6 +135,7 @@ void print_usage(std::FILE* out) {
 
 int main(int argc, char** argv) {
   if (const int code = run_counter_options(argc, argv); code >= 0) return code;
+  if (const int code = run_job_option(argc, argv); code >= 0) return code;
   const char* mode = argc > 1 ? argv[1] : "";
   if (argc > 2) mode = "too many";
   if (std::strcmp(mode, "--help") == 0) return print_usage(stdout), 0;
