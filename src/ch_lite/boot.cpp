@@ -22,6 +22,7 @@
 #include "ch_lite/tools.h"
 #include "mplite/net/loss.h"
 #include "mplite/runtime/last_words.h"
+#include "mplite/runtime/lone_rank.h"
 #include "mplite/tuning/eager_cutoff.h"
 #include "mplite/tuning/repoll.h"
 
@@ -192,6 +193,12 @@ void tell_topology(const Boot& b, int local_ranks) {
       static_cast<long long>(b.policy.sleep_after_ns < 0 ? -1 : b.policy.sleep_after_ns / 1000));
 }
 
+void doubt_job_of_one() {
+  char text[512];
+  if (doubt_lone_rank(process_environment, text, sizeof text) != nullptr)
+    std::fprintf(stderr, "ch_lite: %s\n", text);
+}
+
 // False: no memory.
 bool start_channel(Boot& b) {
   b.channel = new (std::nothrow) ChannelState(*b.engine);
@@ -314,6 +321,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   if (const StartFault fault = b->join(rank, size, table, local_ranks, error, sizeof error);
       fault != StartFault::kNone)
     return start_fault(fault, error);
+  if (size == 1) doubt_job_of_one();
   if (b->knobs.stats && rank == 0) tell_topology(*b, local_ranks);
   tools_watch(b->engine->gate(), b->engine->counters());
   if (!start_channel(*b))

@@ -164,6 +164,12 @@ done
 [ "$runs" = 5 ]
 verdict $? "three ranks on one host and one on the other start, $runs times of 5"
 
+# Without the protocol each process is a job of one rank.
+code=0
+timeout -k 10 60 "$LAB_ENTER" 0 srun --mpi=none --nodes=2 --ntasks=4 "$programs/pingpong" >"$out" 2>&1 </dev/null || code=$?
+[ "$(grep -c '^ch_lite: srun has started 4 processes, and each is a job of one rank, .*: use srun --mpi=pmi2$' "$out")" = 1 ]
+verdict $? "srun without --mpi: said once, with the cure"
+
 # ---- jobs that connect, and spawn ----
 
 if [ "$pmi" = pmi2 ]; then
