@@ -33,7 +33,7 @@ fi
 
 program=$(command -v nwchem.mpich || true)
 energies() { # FILE
-  sed -nE 's/^ *Total (SCF|MP2) energy:? +(-[0-9.]+).*/\1 \2/p' "$1"
+  sed -nE 's/^ *Total (SCF|MP2) energy *=? +(-[0-9.]+).*/\1 \2/p' "$1"
 }
 if ! configured fortran; then
   skip NWChem "the installation was configured with --disable-fortran"
