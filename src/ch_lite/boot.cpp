@@ -131,6 +131,11 @@ void hurry(Boot& b, Rest allowed) {
   return counters.frames_in + counters.bytes_out + counters.connections;
 }
 
+// The same for who is told of it: a frame may take minutes.
+[[gnu::no_sanitize_thread]] std::uint64_t bytes_moved(const Counters& counters) {
+  return counters.bytes_in + counters.bytes_out;
+}
+
 // lite_progress found nothing, again. If the host may wait: poll, give the core away, or sleep, by
 // how long there has been no news.
 void idle(void*, Rest allowed) {
@@ -154,7 +159,7 @@ void idle(void*, Rest allowed) {
   if (own_core && !b.waiting.clock_is_due()) return;
   const std::int64_t now = b.net.now_ns();
   if (new_wait) b.waiting.news_at(now);
-  b.note_wait(now);
+  b.note_wait(now, bytes_moved(b.engine->counters()));
   if (b.reports.is_due(now)) [[unlikely]]
     answer(b, now, false);
   if (b.stall.on()) [[unlikely]]

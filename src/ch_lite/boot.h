@@ -25,9 +25,8 @@ struct Boot : mplite::JobRuntime {
   static constexpr std::int64_t kNotKnown = -1;
   Stall stall;
   mplite::ReportSocket reports;
-  // A wait has found nothing, by the clock.
-  void note_wait(std::int64_t now_ns) {
-    const std::uint64_t bytes = engine->counters().bytes_in + engine->counters().bytes_out;
+  // A wait has found nothing, by the clock. `bytes`: that came and went so far.
+  void note_wait(std::int64_t now_ns, std::uint64_t bytes) {
     if (wait_began_ns == kNotKnown) wait_began_ns = wait_moved_ns = now_ns;
     if (bytes != wait_bytes) wait_moved_ns = now_ns;
     wait_bytes = bytes;
