@@ -25,15 +25,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kTextMax = std::size_t{1} << 20;  // of one answer
 constexpr unsigned kListens = 0x10000;                  // of /proc/net/unix: __SO_ACCEPTCON
 
-bool is_below(int pid, int ancestor) {
-  ProcessState state;
-  while (pid > 0 && pid != ancestor) {
-    if (!read_process_state(pid, state)) return false;
-    pid = state.parent;
-  }
-  return pid == ancestor;
-}
-
 // Whether the process that listens there is the one of the name.
 bool is_as_named(int fd, const ReportSocketName& who) {
   ucred listener = {};
@@ -82,10 +73,12 @@ void keep_whole_lines(std::string& text) {
   }
 }
 
+std::string folder_of(int pid) { return "/proc/" + std::to_string(pid); }
+
 // The line of proc(5), stat: "pid (command) state parent"; the command may have anything in it.
-bool read_stat(const char* path, ProcessState& state) {
+bool read_stat(const std::string& path, ProcessState& state) {
   char line[1024];
-  std::FILE* in = std::fopen(path, "re");
+  std::FILE* in = std::fopen(path.c_str(), "re");
   if (in == nullptr) return false;
   const bool read = std::fgets(line, sizeof line, in) != nullptr;
   std::fclose(in);
@@ -100,14 +93,24 @@ bool read_stat(const char* path, ProcessState& state) {
 
 // The main thread may sleep, or have ended, while others run.
 void look_at_threads(int pid, ProcessState& state) {
+  // it may end meanwhile: no exception
   std::error_code error;
-  for (const auto& task :
-       std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", error)) {
+  std::filesystem::directory_iterator task(folder_of(pid) + "/task", error);
+  for (; !error && task != std::filesystem::directory_iterator(); task.increment(error)) {
     ProcessState thread;
-    if (!read_stat((task.path() / "stat").c_str(), thread)) continue;
+    if (!read_stat((task->path() / "stat").string(), thread)) continue;
     if (thread.state == 'R') state.state = 'R';
     if (state.state == 'Z' && thread.state != 'Z') state.state = thread.state;
   }
+}
+
+bool is_below(int pid, int ancestor) {
+  ProcessState state;
+  while (pid > 0 && pid != ancestor) {
+    if (!read_stat(folder_of(pid) + "/stat", state)) return false;
+    pid = state.parent;
+  }
+  return pid == ancestor;
 }
 
 // At most so many at a time: descriptors are few.
@@ -143,10 +146,9 @@ void ask_some(RankReport* ranks, std::size_t count, int limit_ms) {
 }  // namespace
 
 bool read_process_state(int pid, ProcessState& state) {
-  const std::string folder = "/proc/" + std::to_string(pid);
+  const std::string folder = folder_of(pid);
   struct stat status = {};
-  if (stat(folder.c_str(), &status) != 0 || !read_stat((folder + "/stat").c_str(), state))
-    return false;
+  if (stat(folder.c_str(), &status) != 0 || !read_stat(folder + "/stat", state)) return false;
   look_at_threads(pid, state);
   state.may_be_asked = geteuid() == 0 || status.st_uid == geteuid();
   return true;
