@@ -83,8 +83,14 @@ START_TEST(an_asker_that_has_gone_or_does_not_read_holds_nobody_up) {
   socket.open(0, 1);
   const std::string report(4'000'000, 'x');
   for (int i = 0; i < 5; ++i) close(ask(getpid(), 0, 1));
+  const int alive = ask(getpid(), 0, 1);
+  int asker = socket.accept(kNow);
+  ck_assert_int_ge(asker, 0);
+  ReportSocket::send_report(asker, "x", 1);
+  const std::string text = read_all(alive);
+  ck_assert_str_eq(text.c_str(), "x");
   const int silent = ask(getpid(), 0, 1);
-  const int asker = socket.accept(kNow);
+  asker = socket.accept(kNow);
   ck_assert_int_ge(asker, 0);
   ReportSocket::send_report(asker, report.data(), report.size());
   ck_assert_int_eq(fcntl(asker, F_GETFD), -1);
@@ -131,7 +137,7 @@ START_TEST(what_is_not_ours_any_more_is_left_alone) {
   socket.open(0, 1);
   int ends[2];
   close(next);
-  ck_assert_int_eq(pipe(ends), 0);
+  ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
   ck_assert_int_eq(ends[0], next);
   ck_assert_int_eq(socket.accept(kNow), -1);
   ck_assert(!socket.is_due(INT64_MAX - 1));
@@ -145,14 +151,17 @@ END_TEST
 START_TEST(a_child_of_fork_does_not_keep_it) {
   ReportSocket socket;
   socket.open(0, 1);
-  int ends[2];
+  int ends[2], runs[2];
+  char byte = 0;
   ck_assert_int_eq(pipe(ends), 0);
+  ck_assert_int_eq(pipe(runs), 0);
   const pid_t child = fork();
   if (child == 0) {
     close(ends[1]);
-    char byte = 0;
-    _exit(socket.is_due(kNow) || read(ends[0], &byte, 1) != 0);
+    _exit(socket.is_due(kNow) || write(runs[1], "", 1) != 1 || read(ends[0], &byte, 1) != 0);
   }
+  // it may not have got so far yet
+  ck_assert_int_eq(read(runs[0], &byte, 1), 1);
   close(ends[0]);
   socket.close();
   ck_assert_int_eq(ask(getpid(), 0, 1), -1);
