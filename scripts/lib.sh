@@ -7,6 +7,11 @@ die() {
   printf '%s: %s\n' "${0##*/}" "$*" >&2
   exit 1
 }
+# The command line is wrong: as `die`, with the exit status of wrong usage.
+usage_error() {
+  printf '%s: %s\n' "${0##*/}" "$*" >&2
+  exit 2
+}
 have() { command -v "$1" >/dev/null 2>&1; }
 # configure, and the libtool that it writes, start thousands of shells: with a small one MPICH's configure takes three quarters of the time.
 if [ -z "${CONFIG_SHELL-}" ] && have dash; then
@@ -33,6 +38,9 @@ PACKAGES_NETPIPE="netpipe-mpich2"
 # The oldest compiler supported, that of Ubuntu 22.04; Debian 13 does not have it.
 # shellcheck disable=SC2034
 PACKAGES_OLDEST="g++-11"
+# What scripts/debian-package needs beside PACKAGES_BUILD.
+# shellcheck disable=SC2034
+PACKAGES_PACKAGE="debhelper fakeroot gfortran"
 # For test/lab/slurm.sh, which skips without.
 # shellcheck disable=SC2034
 PACKAGES_SLURM="slurmctld slurmd slurm-client munge"

@@ -34,7 +34,7 @@ refuses() { # WHAT-IT-SAYS; the tree stays as it was
 # Or automake or make fails there, long after this script: what Makefile.am includes, and what Makefile and pages are made of.
 brings_what_automake_reads() { # PACKAGE
   local file
-  for file in $(sed -n 's/^include //p' "$top/Makefile.am") $(grep -ohE '(docs|src)/[a-z0-9_./-]+\.in\b' "$top/configure.ac" "$top/Makefile.am"); do
+  for file in $(sed -n 's/^include //p' "$top/Makefile.am") $(grep -ohE '(docs|src|packaging)/[a-z0-9_./-]+\.in\b' "$top/configure.ac" "$top/Makefile.am"); do
     [ -s "$1/$file" ] || return 1
   done
 }
