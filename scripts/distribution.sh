@@ -111,17 +111,21 @@ private_apt() { # PROGRAM ARGUMENT…
   "$program" -o Dir::Etc::sourcelist="$build/apt/mpich.sources" -o Dir::Etc::sourceparts=/dev/null -o Dir::State::lists="$build/apt/lists" \
     -o Dir::Cache="$build/apt/cache" -o APT::Sandbox::User=root -o Acquire::Languages=none -o Acquire::Retries=3 "$@"
 }
-# The version of mpich that the suite has there, without Debian's part: 4.0.2 of 4.0.2-3, 4.2.1 of
-# 4.3.0+really4.2.1-1.
-version_in() { # SUITE MIRROR
+# What private_apt asks.
+apt_sources() { # deb|deb-src SUITE MIRROR
   local keyring keyrings=()
   for keyring in /usr/share/keyrings/{debian,ubuntu}-archive-keyring.gpg; do
     [ ! -f "$keyring" ] || keyrings+=("$keyring")
   done
   {
-    printf 'Types: deb-src\nURIs: %s\nSuites: %s\nComponents: main universe\n' "$2" "$1"
+    printf 'Types: %s\nURIs: %s\nSuites: %s\nComponents: main universe\n' "$1" "$3" "$2"
     [ ${#keyrings[@]} -eq 0 ] || printf 'Signed-By: %s\n' "${keyrings[*]}"
   } >"$build/apt/mpich.sources"
+}
+# The version of mpich that the suite has there, without Debian's part: 4.0.2 of 4.0.2-3, 4.2.1 of
+# 4.3.0+really4.2.1-1.
+version_in() { # SUITE MIRROR
+  apt_sources deb-src "$1" "$2"
   private_apt apt-get update >&2 || return 1
   private_apt apt-cache showsrc mpich |
     sed -nE 's/^Version: ([0-9]+:)?(.*\+really)?([^-+~]*).*/\3/p' | sort -V | tail -n 1
