@@ -40,7 +40,7 @@ PACKAGES_NETPIPE="netpipe-mpich2"
 PACKAGES_OLDEST="g++-11"
 # What scripts/debian-package needs beside PACKAGES_BUILD.
 # shellcheck disable=SC2034
-PACKAGES_PACKAGE="debhelper fakeroot gfortran"
+PACKAGES_PACKAGE="build-essential debhelper gfortran procps"
 # For test/lab/slurm.sh, which skips without.
 # shellcheck disable=SC2034
 PACKAGES_SLURM="slurmctld slurmd slurm-client munge"

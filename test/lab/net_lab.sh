@@ -30,7 +30,7 @@ for host in (\"h0\", \"fd77::1\"):
 [ "$(grep -c '^reached' "$out")" = 2 ] && grep -q 'mtu 9000' "$out" && grep -q '^port none' "$out"
 result $? "two hosts on one cable, with the MTU that was asked for" "$out"
 "$net_lab" --hosts 3 --direct exec true >"$out" 2>&1
-[ $? = 1 ] && grep -q "direct is for two hosts" "$out"
+[ $? = 2 ] && grep -q "direct is for two hosts" "$out"
 result $? "three hosts on one cable are refused" "$out"
 "$net_lab" --hosts 1 exec sh -c 'exit 7' >"$out" 2>&1
 [ $? = 7 ]

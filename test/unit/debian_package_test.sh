@@ -10,6 +10,8 @@ unset MAKEFLAGS MFLAGS MAKELEVEL
 work=$(mktemp -d) passed=0 failed=0
 trap 'rm -rf "$work"' EXIT
 export WORK=$work LIB_POLL_PERIOD=0.05
+version=$(sed -nE 's/^AC_INIT\(\[ch_lite\], \[([^]]*)\]\)$/\1/p' "$top/configure.ac")
+export version
 mkdir -p "$work/bin" "$work/tree"
 cp -R "$top/scripts" "$top/packaging" "$top/configure.ac" "$work/tree"
 stand_in() { # NAME, with its text on stdin
@@ -22,16 +24,16 @@ stand_in apt-get <<<'exit 1'
 stand_in autoreconf <<'END'
 cat >configure <<'SCRIPT'
 #!/bin/sh
-printf 'dist:\n\ttar -cJf ch_lite-0.1.0.tar.xz -C .. --transform s,^./,ch_lite-0.1.0/, --exclude=./made .\n' >Makefile
+printf 'dist:\n\ttar -cJf ch_lite-%s.tar.xz -C .. --transform s,^./,ch_lite-%s/, --exclude=./made .\n' "$version" "$version" >Makefile
 SCRIPT
 chmod +x configure
 END
 stand_in dpkg-source <<'END'
-cp -R "$2" "$WORK/packed" && touch mpich-ch-lite_0.1.0-1.dsc
+cp -R "$2" "$WORK/packed" && touch mpich-ch-lite_$version-1.dsc
 END
 stand_in dpkg-buildpackage <<'END'
 echo "$DEB_BUILD_OPTIONS: $*" >>"$WORK/asked"
-touch ../mpich-ch-lite_0.1.0-1_any.deb ../mpich-ch-lite_0.1.0-1_any.changes ../mpich-ch-lite_0.1.0-1_any.buildinfo
+touch ../mpich-ch-lite_$version-1_any.deb ../mpich-ch-lite_$version-1_any.changes ../mpich-ch-lite_$version-1_any.buildinfo
 END
 stand_in lintian <<'END'
 [ ! -e "$WORK/complaint" ] || { cat "$WORK/complaint" && exit 2; }
@@ -54,8 +56,8 @@ release 3.4.1
 
 debian_package --mpich-tarball "$work/mpich-4.3.2.tar.gz" --jobs 3
 verdict builds test "$status" = 0
-verdict tells_where_they_are says "$work/out/mpich-ch-lite_0.1.0-1_any.deb"
-for file in _0.1.0.orig.tar.xz _0.1.0.orig-mpich.tar.gz _0.1.0-1.dsc _0.1.0-1_any.deb _0.1.0-1_any.changes; do
+verdict tells_where_they_are says "$work/out/mpich-ch-lite_$version-1_any.deb"
+for file in _$version.orig.tar.xz _$version.orig-mpich.tar.gz _$version-1.dsc _$version-1_any.deb _$version-1_any.changes; do
   verdict "hands_out $file" test -e "$work/out/mpich-ch-lite$file"
 done
 verdict source_has_the_recipe cmp -s "$work/packed/debian/rules" "$top/packaging/debian/rules"
@@ -71,6 +73,12 @@ rm -r "$work/packed"
 debian_package --mpich-tarball "$work/mpich-4.3.2.tar.gz" --source-only
 verdict what_has_changed_is_packed_again cmp -s "$work/tree/scripts/install-device" "$work/packed/scripts/install-device"
 verdict source_only_builds_nothing test "$status:$(wc -l <"$work/asked")" = 0:2
+# A release has no git; what was built below it is no source. By default both directories are there.
+status=0
+text=$(cd "$work/tree" && rm -r "$work/packed" && scripts/debian-package --source-only --mpich-tarball "$work/mpich-4.3.2.tar.gz" 2>&1) || status=$?
+verdict default_directories_are_no_source test "$status" = 0 -a -z "$(find "$work/packed" -path '*/_*' ! -name '__*' | head -n 1)"
+text=$(cd "$work/tree" && scripts/debian-package --source-only --mpich-tarball "$work/mpich-4.3.2.tar.gz" 2>&1) || status=$?
+verdict default_directories_are_no_source says "up to date"
 echo 'W: mpich-ch-lite: something' >"$work/complaint"
 debian_package --mpich-tarball "$work/mpich-4.3.2.tar.gz"
 verdict lintian_is_heard test "$status" = 1
@@ -92,11 +100,11 @@ debian_package --binary-only
 verdict unknown_option_is_wrong_usage test "$status" = 2
 debian_package --jobs 0
 verdict wrong_number_is_wrong_usage test "$status" = 2
-sed -i '1s/0\.1\.0/0.0.9/' "$work/tree/packaging/debian/changelog"
+sed -i "1s/$version/0.0.9/" "$work/tree/packaging/debian/changelog"
 debian_package --mpich-tarball "$work/mpich-4.3.2.tar.gz"
 verdict changelog_of_another_version_is_refused says "write an entry"
 echo 'ID=fedora' >"$work/os-release"
-sed -i '1s/0\.0\.9/0.1.0/' "$work/tree/packaging/debian/changelog"
+sed -i "1s/0\.0\.9/$version/" "$work/tree/packaging/debian/changelog"
 debian_package --mpich-tarball "$work/mpich-4.3.2.tar.gz"
 verdict another_distribution_is_refused says "has no Debian packages"
 
