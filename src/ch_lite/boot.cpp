@@ -62,7 +62,8 @@ void report(void*, int code, int peer, int error, const char* what) {
     return;
   }
   char who[Engine::kDescribeBytes] = "";
-  if (peer >= 0) g_boot->engine->describe(peer, who, sizeof who);
+  // one that does not exist is in no table
+  if (peer >= 0 && peer < g_boot->engine->peers()) g_boot->engine->describe(peer, who, sizeof who);
   fail(code, "%s%s%s%s%s", what != nullptr ? what : "error", who[0] != 0 ? ", " : "", who,
        error != 0 ? ": " : "", error != 0 ? loss_text(error) : "");
 }
@@ -82,7 +83,10 @@ void look_everywhere(void*, bool on) {
   g_boot->engine->set_mode(mode);
 }
 void came_back(void*) { g_boot->controller.came_back(); }
+// A call that has neither started nor looked at anything (MPI_Win_sync, MPI_Type_size) is no sign
+// of the application: taken for one, a loop of such calls would put the timer off for ever.
 void leave(void*) {
+  if (LITE_HOT_GET(away) != 0) return g_boot->controller.stay_away();
   g_boot->controller.leave_library(LITE_HOT_GET(last_call));
   if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }

@@ -31,6 +31,8 @@ int lite_set_host_work(int (*progress)(void), int (*pending)(void));
 void lite_host_has_work(int moves);
 /* Whether the device has done something since this was last asked. */
 int lite_host_moved(void);
+/* An active message is here that nobody has taken. */
+int lite_host_message_due(void);
 /* `progress` could do nothing, as the application was in a call, and now could. */
 void lite_host_may_go_on(void);
 /* Sends, receives, puts and gets under way, or complete and not yet taken. */

@@ -85,6 +85,10 @@ int lite_host_moved(void) {
   return g_boot != nullptr && g_boot->device != nullptr && host_events() ? 1 : 0;
 }
 
+int lite_host_message_due(void) {
+  return g_boot != nullptr && g_boot->device != nullptr && host_message_due() ? 1 : 0;
+}
+
 void lite_host_may_go_on(void) {
   if (g_boot != nullptr) g_boot->controller.host_may_go_on();
 }

@@ -22,6 +22,14 @@ job 120 4 env LITE_SHORT_MAX=0 "$programs/one_sided" 0.01
 [ "$code" = 0 ] && grep -qE '^one_sided: [0-9]+ checks, 0 failed' "$out"
 result $? "four ranks, everything by transfer" "$out"
 
+# calls that make no progress, one after the other, keep nobody from a window: 20 to 200 ms once
+if [ "$controller" != sync ]; then
+  job 60 2 "$programs/short_calls"
+  average=$(sed -nE 's/^short_calls: .* average ([0-9]+)\..*/\1/p' "$out")
+  [ "$code" = 0 ] && [ "${average:-9}" -lt 5 ]
+  result $? "a target in a loop of MPI_Win_sync serves accumulates and puts" "$out"
+fi
+
 # posts of a later epoch come early; ranks of one host post through shared memory, then by the device, too
 for local in 0 1; do
   job 30 4 env MPIR_CVAR_NOLOCAL=$local "$programs/early_posts"

@@ -91,6 +91,37 @@ int computes_in_phases(Shared& s, int rank) {
   return wait_for(done) && finish(s) ? 0 : __LINE__;
 }
 
+// A loop of calls that look at nothing (MPI_Win_sync) behind quick ones that do. word[0]:
+// milliseconds of it until the message that is sent meanwhile was there.
+int looks_at_nothing(Shared& s, int rank) {
+  if (!start(s, rank) || !meet(rank)) return __LINE__;
+  std::vector<std::uint8_t> data(kBytes, 0);
+  Done done;
+  if (rank == 1) {
+    data.assign(kBytes, 7);
+    if (!barrier(s, 20) || !send(data.data(), kBytes, 0, 2, done) || !wait_for(done))
+      return __LINE__;
+    return finish(s) ? 0 : __LINE__;
+  }
+  if (!receive(data.data(), kBytes, 1, 2, done)) return __LINE__;
+  const volatile std::uint8_t* last = &data[kBytes - 1];
+  if (!come_and_go(kSteadyS)) return __LINE__;
+  ++s.arrived[20];  // as barrier(), which would look
+  const double from = now_s();
+  while (*last == 0 && now_s() < from + 5) lite_host_exit();
+  s.word[0] = static_cast<int>(1e3 * (now_s() - from));
+  return wait_for(done) && finish(s) ? 0 : __LINE__;
+}
+
+START_TEST(calls_that_look_at_nothing_are_no_sign_of_the_application) {
+  for (const char* controller : {"sigio", "thread"}) {
+    setenv("LITE_CONTROLLER", controller, 1);
+    Shared& s = run_job(looks_at_nothing);
+    if (kSignalsComeAnywhere) ck_assert_int_lt(s.word[0], 1000);
+  }
+}
+END_TEST
+
 START_TEST(second_computation_is_armed_as_soon_as_the_first) {
   for (const char* controller : {"sigio", "thread"}) {
     setenv("LITE_CONTROLLER", controller, 1);

@@ -11,6 +11,16 @@
 static int told;
 void lite_host_may_go_on(void) { __atomic_fetch_add(&told, 1, __ATOMIC_SEQ_CST); }
 
+static int made_up, calls_within, message_due;
+int lite_host_message_due(void) { return message_due; }
+void MPIDI_LITE_pass_in_call(void) {
+  made_up++;
+  if (calls_within) { /* of a callback */
+    MPIDI_LITE_call_begins(0);
+    MPIDI_LITE_call_ends(0);
+  }
+}
+
 static void short_time(void) {
   const struct timespec moment = {0, 20 * 1000 * 1000};
   nanosleep(&moment, NULL);
@@ -36,7 +46,7 @@ static bool has_a_turn(void) {
 
 /* The call that makes the world communicator, and one that starts what the thread is for. */
 static void begin(void) {
-  told = 0;
+  told = made_up = calls_within = message_due = 0;
   MPIDI_LITE_count_calls();
   MPIDI_LITE_call_ends(0);
   ck_assert(MPIDI_LITE_calls_counted);
@@ -61,6 +71,52 @@ START_TEST(the_thread_has_its_turn_between_calls) {
     MPIDI_LITE_call_ends(0);
   }
   ck_assert_int_eq(told, 1); /* it has not been turned away since */
+  end();
+}
+END_TEST
+
+/* The application that comes back before the thread is awake does its work, or nobody ever would.
+ */
+START_TEST(the_next_call_makes_up_for_a_turn) {
+  begin();
+  MPIDI_LITE_call_ends(0);
+  calls_within = 1;
+  for (int i = 1; i <= 3; i++) {
+    MPIDI_LITE_call_begins(0);
+    ck_assert_int_eq(made_up, i - 1);
+    ck_assert(!has_a_turn());
+    MPIDI_LITE_call_begins(1);
+    MPIDI_LITE_call_ends(1);
+    MPIDI_LITE_call_begins(0); /* an error handler's */
+    MPIDI_LITE_call_ends(0);
+    ck_assert_int_eq(made_up, i - 1);
+    MPIDI_LITE_call_ends(0);
+    MPIDI_LITE_call_begins(1); /* waits for nobody, and does nobody's work */
+    MPIDI_LITE_call_ends(1);
+    MPIDI_LITE_call_begins(0);
+    ck_assert_int_eq(made_up, i);
+    MPIDI_LITE_call_ends(0);
+  }
+  MPIDI_LITE_call_begins(0);
+  MPIDI_LITE_call_ends(0);
+  ck_assert_int_eq(made_up, 3);
+  message_due = 1; /* and the thread was not called */
+  MPIDI_LITE_call_begins(0);
+  ck_assert_int_eq(made_up, 4);
+  MPIDI_LITE_call_ends(0);
+  message_due = 0;
+  end();
+}
+END_TEST
+
+START_TEST(a_turn_that_was_had_needs_no_other) {
+  begin();
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  MPIDI_LITE_call_begins(0);
+  ck_assert_int_eq(made_up, 0);
+  MPIDI_LITE_call_ends(0);
   end();
 }
 END_TEST
@@ -296,6 +352,8 @@ int main(void) {
   TCase* tc = tcase_create("turns");
   tcase_set_timeout(tc, 60);
   tcase_add_test(tc, the_thread_has_its_turn_between_calls);
+  tcase_add_test(tc, the_next_call_makes_up_for_a_turn);
+  tcase_add_test(tc, a_turn_that_was_had_needs_no_other);
   tcase_add_test(tc, a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one);
   tcase_add_test(tc, a_call_waits_for_the_end_of_a_turn);
   tcase_add_test(tc, calls_and_turns_exclude_each_other);

@@ -126,6 +126,31 @@ START_TEST(on_demand_it_begins_with_the_first_schedule_that_is_left) {
 }
 END_TEST
 
+START_TEST(a_call_does_what_the_thread_could_not_and_calls_nobody) {
+  MPIR_Op op = {.ref_count = 1};
+  begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
+  start_schedule(NULL);
+  host_passes = 0;
+  moves_left = 4; /* the first one is of what was before */
+  lite_hot.polls_since_exit = 7;
+  MPIDI_LITE_pass_in_call();
+  ck_assert_int_eq(host_passes, 4);
+  ck_assert_int_eq(lite_hot.polls_since_exit, 7); /* it is no wait of the application's */
+  moves_left = 1000;
+  MPIDI_LITE_pass_in_call();
+  ck_assert_int_eq(host_passes, 20); /* and ends */
+  moves_left = 0;
+  ck_assert_int_eq(MPIDI_LITE_op_commit_hook(&op), MPI_SUCCESS);
+  start_schedule(&op);
+  host_passes = device_passes = 0;
+  MPIDI_LITE_pass_in_call();
+  ck_assert_int_eq(host_passes, 0);
+  ck_assert_int_eq(device_passes, 1);
+  MPIDI_LITE_op_free_hook(&op);
+  MPIDI_LITE_end_host_work();
+}
+END_TEST
+
 START_TEST(what_a_call_can_finish_is_not_left_to_the_thread) {
   begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_FUNNELED);
   start_schedule(NULL);
@@ -323,6 +348,7 @@ int main(void) {
   TCase* tests = tcase_create("host_work");
   tcase_add_test(tests, without_such_a_thread_nothing_is_done);
   tcase_add_test(tests, on_demand_it_begins_with_the_first_schedule_that_is_left);
+  tcase_add_test(tests, a_call_does_what_the_thread_could_not_and_calls_nobody);
   tcase_add_test(tests, what_a_call_can_finish_is_not_left_to_the_thread);
   tcase_add_test(tests, it_waits_for_its_turn);
   tcase_add_test(tests, without_memory_for_a_thread_all_is_as_before);

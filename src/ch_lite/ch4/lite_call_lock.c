@@ -27,6 +27,17 @@ static void wait_for(pthread_mutex_t *lock)
     __atomic_fetch_sub(&waiting, 1, __ATOMIC_SEQ_CST);
 }
 
+/* Sequentially consistent with try_turn(): what that could not do then is done here, or it sets the
+ * word again. */
+static void make_up_for_turn(void)
+{
+    __atomic_store_n(&turned_away, 0, __ATOMIC_SEQ_CST);
+    MPIDI_LITE_pass_in_call();
+}
+
+/* The application's own thread does what ours was turned away from, or has not come to. Ours alone
+ * would lose each race for the lock against calls that follow one another closely and make no
+ * progress by themselves, as in a loop of MPI_Win_sync. */
 void MPIDI_LITE_call_begins(int waits_for_nobody)
 {
     if (waits_for_nobody) {
@@ -37,6 +48,8 @@ void MPIDI_LITE_call_begins(int waits_for_nobody)
     } else if (depth++ == 0 && shared) {
         wait_for(&call_lock);
         holds_call_lock = true;
+        if (unlikely(__atomic_load_n(&turned_away, __ATOMIC_SEQ_CST) || lite_host_message_due()))
+            make_up_for_turn();
     }
 }
 

@@ -19,7 +19,7 @@ static int schedules_pending(void)
     return MPIDU_Sched_are_pending() || MPII_TSP_scheds_are_pending();
 }
 
-#define PASSES_MAX 16 /* in the call that has started a schedule */
+#define PASSES_MAX 16 /* in one call */
 
 static bool wanted;    /* from start to end */
 static bool may_begin; /* not while MPI ends */
@@ -223,6 +223,15 @@ void MPIDI_LITE_schedule_begins(lite_starter starter)
         keep_from_thread(&schedule_calls_application);
     else if (!multiple)
         references_before = references();
+}
+
+/* In a call, of which nobody knows whether it looks at anything; ordinary context, with the lock of
+ * calls. What the thread leaves to the application's own waits is left here, too. */
+void MPIDI_LITE_pass_in_call(void)
+{
+    lite_host_moved();
+    for (int passes = 0; passes < PASSES_MAX && pass_of_thread() && lite_host_moved(); passes++)
+        continue;
 }
 
 /* What the call has started may be complete already, and let the schedule go on: here that is

@@ -234,6 +234,9 @@ void MPIDI_LITE_start_host_work(void);
 /* In a call that makes a window or has started a schedule: with sigio it begins with the first one.
  * Such a call holds the host's lock for all of MPI, if there is one, and no other. */
 void MPIDI_LITE_want_host_thread(void);
+/* Does what the thread could not, as the application was in a call. In another one, with the lock
+ * of calls; none of the application's functions is called. */
+void MPIDI_LITE_pass_in_call(void);
 /* What a pass of the thread has failed with, once; MPI_SUCCESS. Any thread. */
 int MPIDI_LITE_take_kept_error(void);
 /* At the end: operations that the application has never freed. */
@@ -247,7 +250,7 @@ void MPIDI_LITE_share_calls(void);
 /* In a call, which counts no more. */
 void MPIDI_LITE_end_shared_calls(void);
 /* The thread of the device's: false while the application is in MPI; it is told when it is not any
- * more (lite_host_may_go_on). */
+ * more (lite_host_may_go_on), and where the next call comes first, that makes up for its turn. */
 bool MPIDI_LITE_try_turn(void);
 void MPIDI_LITE_end_turn(void);
 

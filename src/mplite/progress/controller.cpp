@@ -115,6 +115,16 @@ void Controller::leave_library(int call) {
   host_thread_.wake_if_due();
 }
 
+void Controller::stay_away() {
+  if (!state_.running || kind() != ControllerKind::kSigio) return;
+  // the application may have taken the signal since
+  if (armed() && sigio_.is_owner() && !sigio_.still_ours()) {
+    disarm();
+    arm(false, state_.now_ns());
+  }
+  host_thread_.wake_if_due();
+}
+
 void Controller::leave_by_signal(int call) {
   using Departure = ArmingPolicy::Departure;
   ArmingPolicy& policy = state_.policy;

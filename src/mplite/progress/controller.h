@@ -86,6 +86,9 @@ class Controller {
   // Owning thread, gate not held, on the way out of the library. `call`: kind of call, below
   // Grace::kKinds.
   void leave_library(int call = 0);
+  // The same after a call that has neither started nor looked at anything since: what was decided
+  // when the application left stays as it is.
+  void stay_away();
   // Owning thread, gate free, on the way out: what the engine has gathered will leave within
   // ArmingPolicy::kGatherNs, whatever the application does. False: it will not.
   bool guard_gathered();

@@ -1,0 +1,47 @@
+// A target in a loop of calls that make no progress by themselves: rank 1 waits for a word in its
+// window by MPI_Win_sync (the loop of a queue lock), rank 0 puts it there, by accumulates and by
+// puts in turns. One line: the average and the longest time of a flush.
+//   short_calls [ROUNDS]
+#include "mpi_test.h"
+
+int main(int argc, char **argv)
+{
+    const int rounds = argc > 1 ? atoi(argv[1]) : 50;
+    double sum = 0, longest = 0;
+    volatile int *memory;
+    MPI_Win window;
+
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
+    MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+    *memory = 0;
+    MPI_Win_lock_all(0, window);
+    MPI_Win_sync(window);
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int value = 1; value <= rounds; value++) {
+        if (my_rank == 0) {
+            usleep(1000);  // rank 1 is in its loop
+            const double began = now_s();
+            if (value % 2)
+                MPI_Accumulate(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, MPI_REPLACE, window);
+            else
+                MPI_Put(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
+            MPI_Win_flush(1, window);
+            const double took = now_s() - began;
+            sum += took;
+            if (took > longest)
+                longest = took;
+        } else if (my_rank == 1) {
+            do
+                MPI_Win_sync(window);
+            while (*memory < value);
+        }
+        MPI_Barrier(MPI_COMM_WORLD);
+    }
+    MPI_Win_unlock_all(window);
+    if (my_rank == 0)
+        printf("short_calls: %d flushes, average %.3f ms, longest %.1f ms\n", rounds,
+               1e3 * sum / rounds, 1e3 * longest);
+    MPI_Win_free(&window);
+    return MPI_Finalize();
+}
