@@ -78,6 +78,7 @@ int lite_set_host_work(int (*progress)(void), int (*pending)(void)) {
 }
 
 void lite_host_has_work(int moves) {
+  LITE_HOT_SET(away, 0);  // a schedule may have started nothing of the device's, but it is a start
   if (g_boot != nullptr) g_boot->controller.host_has_work(moves != 0);
 }
 
