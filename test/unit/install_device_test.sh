@@ -64,6 +64,15 @@ verdict is_idempotent test "$work/mpich/mpid/ch_lite/setup_ch_lite" -nt "$work/m
 verdict keeps_the_build test -e "$work/mpich/mpid/ch_lite/litepriv.o" -a -e "$work/mpich/mpid/ch_lite/Makefile" -a -e "$work/mpich/mpid/ch_lite/lite/src/mplite/engine/engine.o"
 verdict drops_what_is_no_longer_ours test ! -e "$work/mpich/mpid/ch_lite/older.c"
 
+# A tree whose files have a second name (cp -al) shares nothing with the other one after a change.
+echo "an older one" >"$work/mpich/mpid/ch_lite/lite/Makefile.am"
+ln "$work/mpich/mpid/ch_lite/lite/Makefile.am" "$work/second_name"
+chmod a-w "$work/mpich/mpid/ch_lite/lite/Makefile.am"
+install "$work/mpich"
+verdict replaces_files says "files copied: device 0, engine 1"
+verdict replaces_files cmp "$top/Makefile.am" "$work/mpich/mpid/ch_lite/lite/Makefile.am"
+verdict replaces_files grep -qx "an older one" "$work/second_name"
+
 install --remove "$work/mpich"
 verdict removes test "$status" = 0
 verdict removes diff -r "$work/before" "$work/mpich"
