@@ -138,13 +138,10 @@ download_source() {
     for mirror in $(source_mirrors "$suite"); do
       version=$(version_in "$suite" "$mirror") || continue
       [ -n "$version" ] || continue
-      case " $known_versions " in
-        *" $version "*) ;;
-        *)
-          echo "$suite has MPICH $version, which ch_lite does not know" >>"$found"
-          continue
-          ;;
-      esac
+      if ! mpich_is_known "$version"; then
+        echo "$suite has MPICH $version, which ch_lite does not know" >>"$found"
+        continue
+      fi
       # several repositories may call a suite by this name: the one with this package, signed by the distribution, is ours
       if (cd "$build/download" && private_apt apt-get source --download-only --only-source mpich); then
         echo "MPICH $version of $suite" >>"$found"

@@ -125,9 +125,14 @@ hash_inputs() { # PATH… [-- WORD…]
   } | sha256sum | cut -c1-16
 }
 
-# The version of an MPICH 4 or 5 source tree.
-mpich_version() { # TREE
-  sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\([^]]*\)\]).*/\1/p' "$1/maint/version.m4"
+# The version of an MPICH 4 or 5, by the text of its maint/version.m4 on stdin.
+mpich_version() {
+  sed -n 's/^m4_define(\[MPICH_VERSION_m4\],\[\([^]]*\)\]).*/\1/p'
+}
+# Whether it is one of `known_versions`, which install-device has and prints (--versions).
+mpich_is_known() { # VERSION
+  # shellcheck disable=SC2154  # the script's
+  case " $known_versions " in *" $1 "*) ;; *) return 1 ;; esac
 }
 
 # The cores that this process may use, one number per line.
