@@ -479,6 +479,13 @@ int lite_am_waits(int peer) {
   return device_current->active_message_waits(peer) ? 1 : 0;
 }
 
+int lite_lost_peers(void) { return device_current->lost_peers(); }
+
+int lite_check_peer(int peer) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_check_peer: no such peer");
+  return device_current->check_peer(peer);
+}
+
 // Active messages of ours may wait for credit that a peer returns while it is in its own flush:
 // deliver here, too. A peer that is gone from MPI already does not return it: the limit ends that
 // wait, as nobody would have handled the message.

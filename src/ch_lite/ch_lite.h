@@ -273,6 +273,12 @@ int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_
 /* 1: one to that peer waits here for credit, and the next one will wait behind it. */
 int lite_am_waits(int peer);
 
+/* For who waits for an active message, of which the device knows nothing: how many peers are lost
+ * (that had not taken their leave), and whether this one is: LITE_OK, or LITE_ERR_PEER_LOST, as a
+ * send to it would return, with the text of lite_last_error. */
+int lite_lost_peers(void);
+int lite_check_peer(int peer);
+
 /* ---- asynchronous progress: when the application is outside MPI ---- */
 
 /* The state that the host's exit hook looks at on every return from MPI: reading it must cost a

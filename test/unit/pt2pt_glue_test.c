@@ -435,7 +435,11 @@ int MPIDIG_mpi_win_complete(MPIR_Win* win) {
   if (HOST_IS_5) lock_depth--;
   return error;
 }
-int MPIDIG_mpi_win_unlock_all(MPIR_Win* win) { return MPIDIG_mpi_win_complete(win); }
+static bool answers_at_ends;
+int MPIDIG_mpi_win_unlock_all(MPIR_Win* win) {
+  const int mpi_errno = MPIDIG_mpi_win_complete(win);
+  return mpi_errno == MPI_SUCCESS && answers_at_ends ? host_answers_come() : mpi_errno;
+}
 int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win) {
   if (HOST_IS_5) lock_depth++;
   const int error = MPIDI_LITE_rma_target_cmpl_hook(rank, win);
@@ -692,6 +696,11 @@ int lite_progress(void) {
   ck_assert_int_gt(lock_depth, 0);
   device_polls++;
   return have_device ? done_count : 0;
+}
+static int lost = -1; /* a rank */
+int lite_lost_peers(void) { return lost >= 0; }
+int lite_check_peer(int peer) {
+  return lost >= 0 && peer == peer_of(lost) ? LITE_ERR_PEER_LOST : LITE_OK;
 }
 void lite_set_shared_memory(int on) { told_shared_memory++; }
 void lite_set_host_news(int (*news)(void)) {}
@@ -1511,6 +1520,67 @@ START_TEST(start_waits_for_one_post_of_each_of_its_group) {
 }
 END_TEST
 
+/* Calls that wait for an answer of the host's, which comes when waits == answer_at. */
+static int answer_at;
+int host_answers_come(void) {
+  int mpi_errno = MPI_SUCCESS;
+  lock_depth++;
+  MPIDIU_PROGRESS_WHILE(waits < answer_at, 0);
+fn_exit:
+  lock_depth--;
+  return mpi_errno;
+fn_fail:
+  goto fn_exit;
+}
+enum { WAITING_CALLS = 9, TO_ONE = 2 /* the first ones wait for their target only */ };
+static int waiting_call(int which, int rank) {
+  waits = 0;
+  switch (which) {
+    case 0: return MPIDI_LITE_mpi_win_flush(rank, &win, &ranks[rank]);
+    case 1: return MPIDI_LITE_mpi_win_flush_local(rank, &win, &ranks[rank]);
+    case 2: return MPIDI_LITE_mpi_win_lock(0, rank, 0, &win, &ranks[rank]);
+    case 3: return MPIDI_LITE_mpi_win_lock_all(0, &win);
+    case 4: return MPIDI_LITE_mpi_win_flush_all(&win);
+    case 5: return MPIDI_LITE_mpi_win_flush_local_all(&win);
+    case 6: return MPIDI_LITE_mpi_win_wait(&win);
+    case 7: return MPIDI_LITE_mpi_win_fence(0, &win);
+    default: answers_at_ends = true; return MPIDI_LITE_mpi_win_unlock_all(&win);
+  }
+}
+START_TEST(calls_that_wait_for_a_lost_rank_fail) {
+  make_window(memory, kWindow);
+  answer_at = 5;
+  ck_assert_int_eq(waiting_call(_i, OTHER), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 5);
+  lost = OTHER;
+  ck_assert_int_ne(waiting_call(_i, OTHER), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 1);
+  ck_assert_int_eq(lock_depth, 0);
+  /* of another rank's answer nothing is known, but where that rank is not the only one */
+  const int answered = waiting_call(_i, 2);
+  ck_assert_int_eq(answered == MPI_SUCCESS, _i < TO_ONE);
+  /* whoever does not wait for it goes on */
+  lock_depth++;
+  ck_assert_int_eq(MPIDI_progress_test_vci(0), MPI_SUCCESS);
+  lock_depth--;
+  lost = -1;
+  answer_at = 0;
+  answers_at_ends = false;
+  end_window();
+}
+END_TEST
+START_TEST(start_fails_where_a_rank_that_has_not_posted_is_lost) {
+  make_window(memory, kWindow);
+  lost = OTHER;
+  ck_assert_int_ne(start_with(0, 1, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 1);
+  ck_assert_int_eq(started, 0);
+  ck_assert_int_eq(lock_depth, 0);
+  lost = -1;
+  end_window();
+}
+END_TEST
+
 static int end_epoch(int which, int nocheck) {
   locked_target.sync.assert_mode = win.sync.assert_mode = nocheck;
   return which == 0   ? MPIDI_LITE_mpi_win_complete(&win)
@@ -2042,6 +2112,8 @@ int main(void) {
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
   ADD_LOOP(start_waits_for_one_post_of_each_of_its_group, 2);
+  ADD_LOOP(calls_that_wait_for_a_lost_rank_fail, WAITING_CALLS);
+  ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
   ADD(window_expects_messages_while_it_lives);

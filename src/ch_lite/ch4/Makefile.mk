@@ -23,6 +23,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_progress.c \
                       src/mpid/ch4/netmod/lite/lite_recv.c \
                       src/mpid/ch4/netmod/lite/lite_rma.c \
+                      src/mpid/ch4/netmod/lite/lite_rma_lost.c \
                       src/mpid/ch4/netmod/lite/lite_rma_sync.c \
                       src/mpid/ch4/netmod/lite/lite_send.c \
                       src/mpid/ch4/netmod/lite/lite_spawn.c \

@@ -379,6 +379,18 @@ int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr);
 void MPIDI_LITE_win_posted(MPIR_Win *win, int origin);
 int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win);
 int MPIDI_LITE_mpi_win_complete(MPIR_Win *win);
+int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
+                            MPIDI_av_entry_t *av);
+int MPIDI_LITE_mpi_win_lock_all(int assert, MPIR_Win *win);
+int MPIDI_LITE_mpi_win_flush(int rank, MPIR_Win *win, MPIDI_av_entry_t *av);
+int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av);
+int MPIDI_LITE_mpi_win_flush_all(MPIR_Win *win);
+int MPIDI_LITE_mpi_win_flush_local_all(MPIR_Win *win);
+int MPIDI_LITE_mpi_win_wait(MPIR_Win *win);
+int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win);
+void MPIDI_LITE_await_ranks(const MPIR_Win *win);
+void MPIDI_LITE_await_nobody(void);
+int MPIDI_LITE_awaited_is_lost(void);
 int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av);
 int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win);
 int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);

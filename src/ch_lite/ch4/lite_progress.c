@@ -117,6 +117,9 @@ int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS)
             mpi_errno = MPIDI_LITE_drain_completions();
             MPIR_ERR_CHECK(mpi_errno);
             MPIDI_LITE_MADE_PROGRESS();
+        } else {
+            mpi_errno = MPIDI_LITE_awaited_is_lost();
+            MPIR_ERR_CHECK(mpi_errno);
         }
     }
 

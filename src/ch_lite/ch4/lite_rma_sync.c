@@ -101,11 +101,13 @@ int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win)
     MPIR_ERR_CHECK(mpi_errno);
     for (int i = 0; i < count; i++)
         MPIR_ERR_CHKANDJUMP(ranks[i] < 0, mpi_errno, MPI_ERR_GROUP, "**group");
+    MPIDI_LITE_await_ranks(win);
     MPIDIU_PROGRESS_WHILE(!have_posted(posts, ranks, count), MPIDI_LITE_VCI);
     for (int i = 0; i < count; i++)
         posts[ranks[i]]--;
 
 fn_exit:
+    MPIDI_LITE_await_nobody();
     MPL_free(ranks);
     MPIDI_LITE_UNLOCK();
     MPIR_FUNC_EXIT;
@@ -116,13 +118,25 @@ fn_fail:
 
 /* ---- the end of epochs ---- */
 
+static void end_begins(const MPIR_Win *win, bool by_message)
+{
+    ends_by_message = by_message;
+    MPIDI_LITE_await_ranks(win);
+}
+
+static void end_is_over(void)
+{
+    ends_by_message = false;
+    MPIDI_LITE_await_nobody();
+}
+
 int MPIDI_LITE_mpi_win_complete(MPIR_Win *win)
 {
     int mpi_errno;
 
-    ends_by_message = true;
+    end_begins(win, true);
     mpi_errno = MPIDIG_mpi_win_complete(win);
-    ends_by_message = false;
+    end_is_over();
     return mpi_errno;
 }
 
@@ -132,9 +146,9 @@ int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
     int mpi_errno;
     const MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
 
-    ends_by_message = target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0;
+    end_begins(win, target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0);
     mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
-    ends_by_message = false;
+    end_is_over();
     return mpi_errno;
 }
 
@@ -142,9 +156,9 @@ int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win)
 {
     int mpi_errno;
 
-    ends_by_message = (MPIDIG_WIN(win, sync).assert_mode & MPI_MODE_NOCHECK) == 0;
+    end_begins(win, (MPIDIG_WIN(win, sync).assert_mode & MPI_MODE_NOCHECK) == 0);
     mpi_errno = MPIDIG_mpi_win_unlock_all(win);
-    ends_by_message = false;
+    end_is_over();
     return mpi_errno;
 }
 
@@ -156,7 +170,9 @@ int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
     mpi_errno = wait_until_zero(&MPIDI_LITE_WIN(*win_ptr).pending);
     MPIDI_LITE_UNLOCK();
     MPIR_ERR_CHECK(mpi_errno);
+    MPIDI_LITE_await_ranks(*win_ptr);
     mpi_errno = MPIDIG_mpi_win_free(win_ptr);
+    MPIDI_LITE_await_nobody();
 
 fn_exit:
     return mpi_errno;

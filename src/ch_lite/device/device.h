@@ -94,6 +94,12 @@ class Device {
                const void* data, std::uint64_t data_bytes, void* cookie, Request** request) {
     return am_.isend(peer, handler, header, header_bytes, data, data_bytes, cookie, request);
   }
+  // Of those that had not taken their leave.
+  int lost_peers() const { return core_.peers.lost_count(); }
+  // LITE_OK, or what a send to that peer would return, reported as by it.
+  int check_peer(int peer) {
+    return core_.peers[peer].lost != 0 ? core_.report(LITE_ERR_PEER_LOST, peer) : LITE_OK;
+  }
   int expose(void* base, std::uint64_t bytes, const int* peers, std::size_t peers_count,
              std::uint64_t* key) {
     return target_.expose(base, bytes, peers, peers_count, key);
