@@ -76,15 +76,52 @@ static void ignore_news_of_dead_processes(void)
     MPIDI_global.my_sigusr1_count = INT_MAX;
 }
 
+/* An error that names a rank of this job which is lost. */
+static int check_ranks(void)
+{
+    if (lite_lost_peers() == 0)
+        return MPI_SUCCESS;
+    for (int rank = 0; rank < MPIR_Process.size; rank++) {
+        const int code = lite_check_peer(rank);
+        if (code != LITE_OK)
+            return MPIDI_LITE_error(code, rank, __func__, __LINE__);
+    }
+    return MPI_SUCCESS;
+}
+
+/* A rank that is lost may be alive, and come to the barrier: its connection alone has gone. So it
+ * is waited for, but not for ever, as it does not come if it is dead. */
+static bool waits_too_long(time_t *since)
+{
+    enum { SECONDS = 10 };
+    struct timespec now;
+
+    if (lite_lost_peers() == 0)
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    if (*since == 0)
+        *since = now.tv_sec;
+    return now.tv_sec - *since > SECONDS;
+}
+
 int MPIDI_LITE_last_barrier(void)
 {
     pthread_t thread;
+    time_t lost_since = 0;
     bool moves = true; /* after an error nothing is left that it could save */
 
     ignore_news_of_dead_processes();
     if (MPIR_Process.size == 1 || !start_barrier(&thread))
         return MPIR_pmi_barrier();
     while (!barrier_has_ended()) {
+        if (waits_too_long(&lost_since)) {
+            const int mpi_errno = check_ranks();
+            if (mpi_errno != MPI_SUCCESS) {
+                /* it stays in the barrier until the process ends */
+                pthread_detach(thread);
+                return mpi_errno;
+            }
+        }
         if (!moves)
             continue;
         lite_host_call_begins(LITE_MAY_NOT_BLOCK); /* never asleep when the barrier ends */

@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""test/faults: the table is whole and known to the program and the acts; verdicts; reports."""
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import sys
+import unittest
+from xml.etree import ElementTree
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+FAULTS = os.path.join(TOP, "test", "faults")
+sys.path[:0] = [FAULTS, os.path.join(TOP, "scripts")]
+
+import acts  # noqa: E402
+import judge  # noqa: E402
+import report  # noqa: E402
+import table  # noqa: E402
+
+
+def script(name):
+    loader = importlib.machinery.SourceFileLoader(name, os.path.join(FAULTS, name))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
+    loader.exec_module(module)
+    return module
+
+
+run = script("run")
+RIGHT = "victim: 120 checks, 0 failed\n"
+ERROR = "error: MPI_Recv: Other MPI error: rank 0 lost rank 2 on host h2 (10.77.0.3 port 1)\n"
+
+
+def fault(expected, **more):
+    return table.Fault("name", "what", expected, **more)
+
+
+def end(text, code=0, hung=False, seconds=1.0, failed=""):
+    return judge.End(hung, code, text, seconds, failed)
+
+
+class Table(unittest.TestCase):
+    def setUp(self):
+        self.rows = table.table()
+        with open(os.path.join(FAULTS, "victim.c"), encoding="utf-8") as text:
+            self.program = text.read()
+
+    def test_names_are_unique_and_fit_for_a_command_line(self):
+        names = [row.name for row in self.rows]
+        self.assertEqual(len(set(names)), len(names))
+        self.assertEqual([name for name in names if not re.fullmatch(r"[a-z0-9_-]+", name)], [])
+
+    def test_it_has_what_was_promised(self):
+        self.assertGreaterEqual(len(self.rows), 52)
+
+    def test_every_row_can_be_judged(self):
+        for row in self.rows:
+            self.assertIn(row.expected, ("goes on", "named", "ends", "refused"), row.name)
+            self.assertEqual(bool(row.says), row.expected == "refused", row.name)
+            self.assertGreater(row.deadline, 0, row.name)
+
+    def test_the_program_knows_every_fault_and_traffic(self):
+        known = set(re.findall(r'strcmp\((?:fault|traffic), "(\w+)"\)', self.program)) | {"short"}
+        self.assertEqual([row.name for row in self.rows if not {row.fault, row.traffic} <= known], [])
+
+    def test_every_act_can_be_done(self):
+        for row in self.rows:
+            if row.act:
+                self.assertTrue(callable(acts.act_of(row.act)), row.name)
+        self.assertIsNone(acts.act_of(""))
+
+    def test_something_goes_wrong_in_every_row(self):
+        quiet = [row.name for row in self.rows if row.fault == "none" and not row.act and not row.settings and not row.last_settings and not row.before]
+        self.assertEqual(quiet, ["ranks-64", "first-32"])
+
+
+class Verdict(unittest.TestCase):
+    def of(self, row, ending, strict=True):
+        return judge.verdict(row, ending, "h2", strict)
+
+    def test_a_job_that_goes_on(self):
+        row = fault("goes on")
+        self.assertEqual(self.of(row, end(RIGHT)), "")
+        self.assertIn("did not go on", self.of(row, end(RIGHT, code=255)))
+        self.assertIn("did not go on", self.of(row, end("victim: 0 checks, 0 failed\n")))
+        self.assertIn("did not go on: error", self.of(row, end(ERROR, code=3)))
+        self.assertEqual(self.of(row, end(RIGHT.replace("0 failed", "1 failed"), code=1)), "wrong data")
+        self.assertEqual(self.of(row, end("x.c:1: rank 1: turn 2, 8 bytes from 0: byte 3 is wrong\n" + RIGHT)), "wrong data")
+
+    def test_an_error_that_names_the_last_rank(self):
+        row = fault("named")
+        self.assertEqual(self.of(row, end(ERROR, code=3)), "")
+        self.assertIn("without an error", self.of(row, end("killed", code=9)))
+        self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("rank 2", "rank 1"), code=3)))
+        self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("h2", "h22"), code=3)))
+        self.assertEqual(self.of(row, end(RIGHT)), "the job went on")
+        self.assertEqual(self.of(fault("named", whom="any"), end(ERROR.replace("rank 2 on host h2", "rank 5 on host h1"), code=3)), "")
+
+    def test_the_hosts_own_end_of_a_collective_is_an_error(self):
+        text = "Abort(676406671) on node 1 (rank 1 in comm 0): Fatal error in internal_Allreduce: rank 1 lost rank 2 on host h2\n"
+        self.assertEqual(self.of(fault("named"), end(text, code=15)), "")
+
+    def test_a_refusal_says_why(self):
+        row = fault("refused", says="LITE_IFACE.*nosuch")
+        self.assertEqual(self.of(row, end("LITE_IFACE=nosuch: no such interface", code=15)), "")
+        self.assertIn("nothing says", self.of(row, end("no", code=15)))
+
+    def test_an_end_is_a_failure(self):
+        self.assertEqual(self.of(fault("ends"), end("killed", code=9)), "")
+        self.assertIn("exit code is 0", self.of(fault("ends"), end("")))
+
+    def test_hung_late_crashed_and_not_done_are_never_right(self):
+        for expected in ("goes on", "named", "ends"):
+            self.assertEqual(self.of(fault(expected), end("", hung=True)), "hung")
+            self.assertEqual(self.of(fault(expected), end(RIGHT, failed="iptables: no")), "iptables: no")
+        self.assertIn("12.5 s, and 10 are allowed", self.of(fault("named"), end(ERROR, code=3, seconds=12.5)))
+        self.assertEqual(self.of(fault("named"), end(ERROR + "Segmentation fault\n", code=3)), "a rank crashed")
+
+    def test_who_is_not_ours_has_to_name_nobody(self):
+        text = "error: MPI_Recv: Other MPI error\n"
+        self.assertEqual(self.of(fault("named"), end(text, code=3), strict=False), "")
+        self.assertEqual(self.of(fault("named"), end("", hung=True), strict=False), "hung")
+
+
+class Command(unittest.TestCase):
+    OURS = {"name": "lite", "prefix": "/p", "family": "mpich", "device": "ch4:lite"}
+    PEER = {"name": "mpich", "prefix": "/usr", "family": "mpich", "device": "ch4:ucx"}
+
+    def setUp(self):
+        os.environ["LAB_MPIEXEC"] = "/lab/mpiexec"
+
+    def words(self, row):
+        return run.words_of(row, self.OURS, "/victim", "/file")
+
+    def test_ranks_that_are_left_end_by_themselves(self):
+        self.assertIn("-disable-auto-cleanup", self.words(fault("named")))
+        self.assertNotIn("-disable-auto-cleanup", self.words(fault("ends", cleanup=True)))
+        self.assertNotIn("-disable-auto-cleanup", self.words(fault("goes on")))
+
+    def test_the_last_rank_has_settings_of_its_own(self):
+        words = self.words(fault("goes on", last_settings={"A": "b"}, before=["prlimit", "--nofile=9"]))
+        first, last = words[:words.index(":")], words[words.index(":"):]
+        self.assertEqual(first[-7:], ["2", "prlimit", "--nofile=9", "/victim", "short", "none", "/file"])
+        self.assertEqual(last, [":", "-n", "1", "env", "A=b", "prlimit", "--nofile=9", "/victim", "short", "none", "/file"])
+
+    def test_rows_of_our_settings_are_ours(self):
+        rows = [fault("goes on"), fault("refused", says="x")]
+        turns = [(row.expected, who) for row, _, _, who in run.turns_of([self.OURS, self.PEER], ["sigio", "sync"], rows)]
+        self.assertEqual(turns, [("goes on", "lite, sigio"), ("goes on", "lite, sync"), ("goes on", "mpich"), ("refused", "lite, sigio"), ("refused", "lite, sync")])
+
+
+class Report(unittest.TestCase):
+    RESULTS = [
+        {"row": "a", "what": "it burns", "expected": "named", "deadline": 10.0, "who": "lite", "outcome": "error", "seconds": 1.26, "why": "", "text": ""},
+        {"row": "a", "what": "it burns", "expected": "named", "deadline": 10.0, "who": "peer", "outcome": "hung", "seconds": 20.0, "why": "hung", "text": "a\x00b<"},
+        {"row": "b", "what": "it rains", "expected": "goes on", "deadline": 5.0, "who": "lite", "outcome": "went on", "seconds": 0.5, "why": "", "text": ""},
+    ]
+
+    def test_a_line_for_each_row_a_column_for_each(self):
+        lines = report.markdown(self.RESULTS, "about").splitlines()
+        self.assertEqual(lines[2], "| fault | has to | within, s | lite | peer |")
+        self.assertEqual(lines[4], "| it burns | named | 10 | error, 1.3 | **hung, 20.0: hung** |")
+        self.assertEqual(lines[5], "| it rains | goes on | 5 | went on, 0.5 | - |")
+
+    def test_junit_can_be_read(self):
+        suite = ElementTree.fromstring(report.junit(self.RESULTS))
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("3", "1"))
+        self.assertEqual([case.find("failure") is not None for case in suite], [False, True, False])
+
+    def test_json_has_the_sums(self):
+        found = json.loads(report.as_json(self.RESULTS))
+        self.assertEqual((found["passed"], found["failed"], len(found["results"])), (2, 1, 3))
+
+
+if __name__ == "__main__":
+    unittest.main()
