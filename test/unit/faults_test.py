@@ -150,6 +150,11 @@ class Command(unittest.TestCase):
         self.assertEqual(turns, [("goes on", "lite, sigio"), ("goes on", "lite, sync"), ("goes on", "mpich"), ("refused", "lite, sigio"), ("refused", "lite, sync")])
 
 
+    def test_the_report_names_no_place_of_this_machine(self):
+        wanted = run.options(["--mpi", "lite=/home/x/install", "--mpi", "mpich=/usr:mpich", "--controllers", "sigio,sync", "--markdown", "/tmp/x"])
+        self.assertEqual(run.said(wanted), "test/faults/run --mpi lite=PREFIX --mpi mpich=/usr:mpich --controllers sigio,sync")
+
+
 class Report(unittest.TestCase):
     RESULTS = [
         {"row": "a", "what": "it burns", "expected": "named", "deadline": 10.0, "who": "lite", "outcome": "error", "seconds": 1.26, "why": "", "text": ""},
