@@ -481,9 +481,9 @@ int lite_am_waits(int peer) {
 
 int lite_lost_peers(void) { return device_current->lost_peers(); }
 
-int lite_check_peer(int peer) {
-  if (!is_peer(peer)) return bad_argument(peer, "lite_check_peer: no such peer");
-  return device_current->check_peer(peer);
+int lite_check_lost(int peer) {
+  if (!is_peer(peer)) return bad_argument(peer, "lite_check_lost: no such peer");
+  return device_current->check_lost(peer);
 }
 
 // Active messages of ours may wait for credit that a peer returns while it is in its own flush:

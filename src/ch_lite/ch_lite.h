@@ -277,7 +277,7 @@ int lite_am_waits(int peer);
  * (that had not taken their leave), and whether this one is: LITE_OK, or LITE_ERR_PEER_LOST, as a
  * send to it would return, with the text of lite_last_error. */
 int lite_lost_peers(void);
-int lite_check_peer(int peer);
+int lite_check_lost(int peer);
 
 /* ---- asynchronous progress: when the application is outside MPI ---- */
 

@@ -333,15 +333,15 @@ START_TEST(lost_peer_is_known_without_a_request) {
   auto w = make_world(3, usual());
   w->as(0);
   ck_assert_int_eq(lite_lost_peers(), 0);
-  ck_assert_int_eq(lite_check_peer(1), LITE_OK);
-  ck_assert_int_lt(lite_check_peer(7), 0);  // no such peer
+  ck_assert_int_eq(lite_check_lost(1), LITE_OK);
+  ck_assert_int_lt(lite_check_lost(7), 0);  // no such peer
   w->lose(0, 1, EHOSTUNREACH);
   w->as(0);
   w->reports.clear();
   ck_assert_int_eq(lite_lost_peers(), 1);
-  ck_assert_int_eq(lite_check_peer(2), LITE_OK);
+  ck_assert_int_eq(lite_check_lost(2), LITE_OK);
   ck_assert_uint_eq(w->reports.size(), 0);
-  ck_assert_int_eq(lite_check_peer(1), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_check_lost(1), LITE_ERR_PEER_LOST);
   ck_assert_uint_eq(w->reports.size(), 1);
   ck_assert_int_eq(w->reports[0].peer, 1);
   ck_assert_int_eq(w->reports[0].error, EHOSTUNREACH);

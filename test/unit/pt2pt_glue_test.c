@@ -699,7 +699,7 @@ int lite_progress(void) {
 }
 static int lost = -1; /* a rank */
 int lite_lost_peers(void) { return lost >= 0; }
-int lite_check_peer(int peer) {
+int lite_check_lost(int peer) {
   return lost >= 0 && peer == peer_of(lost) ? LITE_ERR_PEER_LOST : LITE_OK;
 }
 void lite_set_shared_memory(int on) { told_shared_memory++; }

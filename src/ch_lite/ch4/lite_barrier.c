@@ -82,7 +82,7 @@ static int check_ranks(void)
     if (lite_lost_peers() == 0)
         return MPI_SUCCESS;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
-        const int code = lite_check_peer(rank);
+        const int code = lite_check_lost(rank);
         if (code != LITE_OK)
             return MPIDI_LITE_error(code, rank, __func__, __LINE__);
     }

@@ -41,7 +41,7 @@ int MPIDI_LITE_awaited_is_lost(void)
     last = awaited.target == ANY ? comm->local_size - 1 : awaited.target;
     for (int rank = first; rank <= last; rank++) {
         const int peer = MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, rank));
-        const int code = peer >= 0 ? lite_check_peer(peer) : LITE_OK;
+        const int code = peer >= 0 ? lite_check_lost(peer) : LITE_OK;
         if (code != LITE_OK)
             return MPIDI_LITE_error(code, peer, __func__, __LINE__);
     }

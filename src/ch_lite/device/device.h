@@ -96,9 +96,10 @@ class Device {
   }
   // Of those that had not taken their leave.
   int lost_peers() const { return core_.peers.lost_count(); }
-  // LITE_OK, or what a send to that peer would return, reported as by it.
-  int check_peer(int peer) {
-    return core_.peers[peer].lost != 0 ? core_.report(LITE_ERR_PEER_LOST, peer) : LITE_OK;
+  // LITE_OK, or, of one of those, what a send to it would return, reported as by it.
+  int check_lost(int peer) {
+    const Peer& p = core_.peers[peer];
+    return p.lost != 0 && !p.departed ? core_.report(LITE_ERR_PEER_LOST, peer) : LITE_OK;
   }
   int expose(void* base, std::uint64_t bytes, const int* peers, std::size_t peers_count,
              std::uint64_t* key) {
