@@ -91,14 +91,15 @@ class Verdict(unittest.TestCase):
     def test_an_error_that_names_the_last_rank(self):
         row = fault("named")
         self.assertEqual(self.of(row, end(ERROR, code=3)), "")
-        self.assertIn("without an error", self.of(row, end("killed", code=9)))
+        self.assertIn("names rank 2 and h2", self.of(row, end("killed", code=9)))
+        self.assertIn("exit code is 0", self.of(row, end(ERROR)))
         self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("rank 2", "rank 1"), code=3)))
         self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("h2", "h22"), code=3)))
         self.assertEqual(self.of(row, end(RIGHT)), "the job went on")
         self.assertEqual(self.of(fault("named", whom="any"), end(ERROR.replace("rank 2 on host h2", "rank 5 on host h1"), code=3)), "")
 
-    def test_the_hosts_own_end_of_a_collective_is_an_error(self):
-        text = "Abort(676406671) on node 1 (rank 1 in comm 0): Fatal error in internal_Allreduce: rank 1 lost rank 2 on host h2\n"
+    def test_the_hosts_own_end_of_a_collective_is_one_when_the_device_says_who(self):
+        text = "ch_lite: rank 1 lost rank 2 on host h2 (10.77.0.3 port 46607): Connection reset by peer\n"
         self.assertEqual(self.of(fault("named"), end(text, code=15)), "")
 
     def test_a_refusal_says_why(self):

@@ -61,40 +61,40 @@ int MPIDI_LITE_awaited_is_lost(void)
 int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
                             MPIDI_av_entry_t *av)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_lock(lock_type, rank, assert, win, av));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock(lock_type, rank, assert, win));
 }
 
 int MPIDI_LITE_mpi_win_lock_all(int assert, MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_lock_all(assert, win));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock_all(assert, win));
 }
 
 int MPIDI_LITE_mpi_win_flush(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
-    WHILE_AWAITING(rank, MPIDI_NM_mpi_win_flush(rank, win, av));
+    WHILE_AWAITING(rank, MPIDIG_mpi_win_flush(rank, win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
-    WHILE_AWAITING(rank, MPIDI_NM_mpi_win_flush_local(rank, win, av));
+    WHILE_AWAITING(rank, MPIDIG_mpi_win_flush_local(rank, win));
 }
 
 int MPIDI_LITE_mpi_win_flush_all(MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_flush_all(win));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_flush_all(win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local_all(MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_flush_local_all(win));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_flush_local_all(win));
 }
 
 int MPIDI_LITE_mpi_win_wait(MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_wait(win));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_wait(win));
 }
 
 int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDI_NM_mpi_win_fence(assert, win));
+    WHILE_AWAITING(ANY, MPIDIG_mpi_win_fence(assert, win));
 }

@@ -162,14 +162,14 @@ int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win);
 int MPIDIG_mpi_win_unlock_all(MPIR_Win* win);
 /* The host's calls that wait for the answers of other ranks: by active messages. */
 int host_answers_come(void);
-#define MPIDI_NM_mpi_win_lock(lock_type, rank, assert, win, av) host_answers_come()
-#define MPIDI_NM_mpi_win_lock_all(assert, win) host_answers_come()
-#define MPIDI_NM_mpi_win_flush(rank, win, av) host_answers_come()
-#define MPIDI_NM_mpi_win_flush_local(rank, win, av) host_answers_come()
-#define MPIDI_NM_mpi_win_flush_all(win) host_answers_come()
-#define MPIDI_NM_mpi_win_flush_local_all(win) host_answers_come()
-#define MPIDI_NM_mpi_win_wait(win) host_answers_come()
-#define MPIDI_NM_mpi_win_fence(assert, win) host_answers_come()
+#define MPIDIG_mpi_win_lock(lock_type, rank, assert, win) host_answers_come()
+#define MPIDIG_mpi_win_lock_all(assert, win) host_answers_come()
+#define MPIDIG_mpi_win_flush(rank, win) host_answers_come()
+#define MPIDIG_mpi_win_flush_local(rank, win) host_answers_come()
+#define MPIDIG_mpi_win_flush_all(win) host_answers_come()
+#define MPIDIG_mpi_win_flush_local_all(win) host_answers_come()
+#define MPIDIG_mpi_win_wait(win) host_answers_come()
+#define MPIDIG_mpi_win_fence(assert, win) host_answers_come()
 /* by active messages */
 enum { HOST_PUT, HOST_GET, HOST_RPUT, HOST_RGET };
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
