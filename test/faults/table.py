@@ -164,7 +164,7 @@ def settings():
 def others():
     return [
         Fault("init-killed", "a rank is killed in MPI_Init", "ends", 20, fault="init", cleanup=True),
-        Fault("finalize-killed", "a rank is killed while the others are in MPI_Finalize", "ends", 20, fault="finalize"),
+        Fault("finalize-killed", "a rank is killed, and the others call MPI_Finalize", "ends", 20, fault="finalize"),
         Fault("aborted", "a rank calls MPI_Abort", "ends", 10, fault="mpi_abort", cleanup=True),
         Fault("stopped", "a rank is stopped for 8 s (SIGSTOP)", "goes on", 15, "long", act="stop_8s", hold=9),
         Fault("ranks-64", "64 ranks on two cores, each with each", "goes on", 60, ranks=64, hold=0),

@@ -15,7 +15,7 @@
  *              variables it knows its rank)
  *   kill segv abort terminate      by signal;   mpi_abort  by MPI_Abort
  *   exit exit3 quick               it leaves by exit(0), exit(3), _exit(0), without MPI_Finalize
- *   finalize   killed when the others are in MPI_Finalize
+ *   finalize   killed after the last turn; the others hear of it, and call MPI_Finalize
  *   close      it closes every descriptor but 0, 1, 2
  *   fork       100 children, which leave by exit(0);   exec  100 children that become another
  *              program;   popen  20 commands by popen
@@ -373,10 +373,11 @@ int main(int argc, char **argv)
     free(in_bytes);
     if (strcmp(fault, "finalize") == 0) {
         MPI_Barrier(MPI_COMM_WORLD);
-        if (my_rank == ranks - 1) {
-            sleep(1);
+        if (my_rank == ranks - 1)
             raise(SIGKILL);
-        }
+        /* time to hear of it */
+        for (int i = 0, flag; i < 100; i++, usleep(10000))
+            MPI_Iprobe(MPI_ANY_SOURCE, 0, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
         MPI_Finalize();
         return checks_failed != 0;
     }
