@@ -27,6 +27,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   } >"$ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
+  echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);' >"$1/src/mpi/errhan/errutil.c"
   echo '        if (MPIR_Typerep_reduce_is_supported(op, datatype)) {' >"$1/src/mpi/coll/reduce_local/reduce_local.c"
   mkdir -p "$1/maint/tuning/coll/mpir" "$1/src/mpi/coll/src"
