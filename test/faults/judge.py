@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass
 
 RIGHT = re.compile(r"^victim: [1-9]\d* checks, 0 failed$", re.M)
-WRONG = re.compile(r"^victim: \d+ checks, [1-9]\d* failed$|: byte \d+ is wrong", re.M)
+WRONG = re.compile(r"^victim: \d+ checks, [1-9]\d* failed$|: (byte \d+ is wrong|sum \d+ is )", re.M)
 ERROR = re.compile(r"^error: MPI_\w+: ", re.M)
 CRASH = re.compile(r"\(signal (4|7|8|11)\)|Segmentation fault|Assertion")
 
@@ -53,7 +53,7 @@ def verdict(fault, end, host, strict=True):
     elif fault.expected == "named":
         # MPICH ends the job itself where an exchange inside of a collective fails, and the process
         # manager may lose MPICH's line; the device's own says who
-        if end.code == 0:
+        if what == "ended" and end.code == 0:
             return "the job's exit code is 0"
         rank, host = (fault.ranks - 1, re.escape(host)) if fault.whom == "last" else (r"\d+", r"h\d+")
         if strict and not names(end.text, rank, host):

@@ -87,12 +87,13 @@ class Verdict(unittest.TestCase):
         self.assertIn("did not go on: error", self.of(row, end(ERROR, code=3)))
         self.assertEqual(self.of(row, end(RIGHT.replace("0 failed", "1 failed"), code=1)), "wrong data")
         self.assertEqual(self.of(row, end("x.c:1: rank 1: turn 2, 8 bytes from 0: byte 3 is wrong\n" + RIGHT)), "wrong data")
+        self.assertEqual(self.of(fault("named"), end("x.c:1: rank 1: turn 17: sum 14 is 94\n" + ERROR, code=3)), "wrong data")
 
     def test_an_error_that_names_the_last_rank(self):
         row = fault("named")
         self.assertEqual(self.of(row, end(ERROR, code=3)), "")
         self.assertIn("names rank 2 and h2", self.of(row, end("killed", code=9)))
-        self.assertIn("exit code is 0", self.of(row, end(ERROR)))
+        self.assertIn("exit code is 0", self.of(row, end("rank 2 on host h2")))
         self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("rank 2", "rank 1"), code=3)))
         self.assertIn("names rank 2 and h2", self.of(row, end(ERROR.replace("h2", "h22"), code=3)))
         self.assertEqual(self.of(row, end(RIGHT)), "the job went on")
