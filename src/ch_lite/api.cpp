@@ -479,10 +479,14 @@ int lite_am_waits(int peer) {
   return device_current->active_message_waits(peer) ? 1 : 0;
 }
 
-int lite_lost_peers(void) { return device_current->lost_peers(); }
+int lite_lost_peers(void) {
+  Entry entry;
+  return device_current->lost_peers();
+}
 
 int lite_check_lost(int peer) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_check_lost: no such peer");
+  Entry entry;
   return device_current->check_lost(peer);
 }
 

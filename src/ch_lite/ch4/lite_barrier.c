@@ -79,8 +79,6 @@ static void ignore_news_of_dead_processes(void)
 /* An error that names a rank of this job which is lost. */
 static int check_ranks(void)
 {
-    if (lite_lost_peers() == 0)
-        return MPI_SUCCESS;
     for (int rank = 0; rank < MPIR_Process.size; rank++) {
         const int code = lite_check_lost(rank);
         if (code != LITE_OK)
