@@ -30,6 +30,10 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);' >"$1/src/mpi/errhan/errutil.c"
   echo '        if (MPIR_Typerep_reduce_is_supported(op, datatype)) {' >"$1/src/mpi/coll/reduce_local/reduce_local.c"
+  mkdir -p "$1/src/mpi/coll/allreduce"
+  for file in recursive_doubling reduce_scatter_allgather smp; do
+    echo '    return mpi_errno;' >"$1/src/mpi/coll/allreduce/allreduce_intra_$file.c"
+  done
   mkdir -p "$1/maint/tuning/coll/mpir" "$1/src/mpi/coll/src"
   {
     printf '{\n"collective=allreduce":\n{\n"comm_type=intra":\n{\n"avg_msg_size<=0":\n{"a":{}},\n"avg_msg_size<=8":\n{"b":{}}}},\n'
