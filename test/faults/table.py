@@ -33,8 +33,8 @@ class Fault:
     cleanup: bool = False  # whether the process manager may end the job first
 
 
-def killed():
-    kinds = {
+def died():
+    messages = {
         "short": "8 bytes",
         "eager": "16 KB",
         "long": "1 MB, by rendezvous",
@@ -43,13 +43,6 @@ def killed():
         "rma": "one-sided communication, in an epoch",
         "flood": "2000 unexpected messages",
     }
-    return [
-        Fault(f"killed-{kind}", f"a rank is killed; messages: {what}", "named", traffic=kind, fault="kill")
-        for kind, what in kinds.items()
-    ]
-
-
-def left():
     ways = {
         "segv": "by a segmentation fault",
         "abort": "by abort()",
@@ -59,9 +52,11 @@ def left():
         "quick": "by _exit(0)",
         "close": "it has closed all descriptors",
     }
+    rows = [(f"killed-{kind}", f"is killed; messages: {text}", kind, "kill") for kind, text in messages.items()]
+    rows += [(f"left-{fault}", f"leaves: {text}", "eager", fault) for fault, text in ways.items()]
     return [
-        Fault(f"left-{fault}", f"a rank leaves: {what}", "named", traffic="eager", fault=fault)
-        for fault, what in ways.items()
+        Fault(name, f"a rank {what}", "named", traffic=traffic, fault=fault)
+        for name, what, traffic, fault in rows
     ]
 
 
@@ -173,4 +168,4 @@ def others():
 
 
 def table():
-    return killed() + left() + borne() + network() + strangers() + settings() + others()
+    return died() + borne() + network() + strangers() + settings() + others()

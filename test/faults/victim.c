@@ -52,13 +52,9 @@ static void leave(const char *what, long number)
 
 static void check(int code, const char *call)
 {
-    char text[MPI_MAX_ERROR_STRING];
-    int length;
     if (code == MPI_SUCCESS)
         return;
-    MPI_Error_string(code, text, &length);
-    printf("error: %s: %s\n", call, text);
-    fflush(stdout);
+    tell_error(code, call);
     /* mpiexec first passes the news of a dead rank around */
     sleep(1);
     _exit(3);

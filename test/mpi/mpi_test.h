@@ -89,6 +89,16 @@ static inline void start(int *argc, char ***argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }
 
+/* Prints what MPI says of an error, as "error: CALL: TEXT". */
+static inline void tell_error(int code, const char *call)
+{
+    char text[MPI_MAX_ERROR_STRING];
+    int length;
+    MPI_Error_string(code, text, &length);
+    printf("error: %s: %s\n", call, text);
+    fflush(stdout);
+}
+
 /* Sums the failures of all ranks, prints one line, ends MPI; the program's exit code. */
 static inline int finish(const char *name)
 {

@@ -48,13 +48,9 @@ static void tell_ready(void)
 
 static void check(int code, const char *call)
 {
-    char text[MPI_MAX_ERROR_STRING];
-    int length;
     if (code == MPI_SUCCESS)
         return;
-    MPI_Error_string(code, text, &length);
-    printf("error: %s: %s\n", call, text);
-    fflush(stdout);
+    tell_error(code, call);
     /* mpiexec first passes the news of the dead rank around; it fails when this one is gone by then
      * too */
     sleep(1);
