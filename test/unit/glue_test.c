@@ -3,8 +3,11 @@
  * a process of another job, whom it parts from, and what it says when a job cannot start. */
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdarg.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "ch_lite/ch4/lite_impl.h"
 
@@ -96,7 +99,12 @@ int MPIR_pmi_abort(int code, const char* text) {
   return MPI_SUCCESS;
 }
 __thread lite_call_state lite_call __attribute__((tls_model("initial-exec")));
-int MPIR_pmi_barrier(void) { return MPI_SUCCESS; }
+/* The process manager's: somebody is not there yet. */
+static volatile int barrier_waits;
+int MPIR_pmi_barrier(void) {
+  while (barrier_waits) sched_yield();
+  return MPI_SUCCESS;
+}
 int MPID_Progress_test(void* state) { return MPI_SUCCESS; }
 int MPIDU_bc_table_create(int rank, int size, int* node_map, void* card, int bytes, int same_length,
                           int roots_only, void** table, int* length) {
@@ -110,6 +118,15 @@ int MPIDU_bc_table_destroy(void) { return MPI_SUCCESS; }
 void MPIDI_LITE_register_tools(void) {}
 int MPIDI_LITE_drain_completions(void) { return MPI_SUCCESS; }
 int MPIDI_LITE_find_empty_entry(void) { return -1; }
+
+/* Seconds pass with every look at them. */
+static time_t coarse_s;
+int clock_gettime(clockid_t clock, struct timespec* now) {
+  if (clock != CLOCK_MONOTONIC_COARSE) return (int)syscall(SYS_clock_gettime, clock, now);
+  *now = (struct timespec){.tv_sec = ++coarse_s};
+  if (coarse_s == 100) barrier_waits = 0;
+  return 0;
+}
 
 /* Nobody here sleeps. */
 static double slept_s;
@@ -170,6 +187,9 @@ void lite_close_port(uint32_t id) { ports_closed++; }
 int lite_port_is_open(uint32_t id) { return 1; }
 int lite_check_caller(uint32_t id, int peer, const void* proof) { return 0; }
 int lite_check_peer(int peer) { return LITE_OK; }
+static int lost = -1;
+int lite_lost_peers(void) { return lost >= 0; }
+int lite_check_lost(int peer) { return peer == lost ? LITE_ERR_PEER_LOST : LITE_OK; }
 int lite_has_left(int peer) { return 0; }
 
 /* ---- a job of two ranks, of which this is rank 0; peers 2 and 3 are processes of another job that
@@ -554,6 +574,24 @@ START_TEST(what_a_rank_may_be_the_only_one_to_see_it_says_at_once_with_rank_and_
 }
 END_TEST
 
+/* It does not come: it is dead. One of another job does not matter, nor does one that comes. */
+START_TEST(last_barrier_does_not_wait_for_a_lost_rank_for_ever) {
+  barrier_waits = 1;
+  lost = 1;
+  ck_assert_int_ne(MPIDI_LITE_last_barrier(), MPI_SUCCESS);
+  ck_assert_int_gt(coarse_s, 10);
+  ck_assert_int_lt(coarse_s, 20);
+  ck_assert_int_eq(barrier_waits, 1);
+}
+END_TEST
+START_TEST(last_barrier_waits_for_ranks_that_come) {
+  barrier_waits = 1;
+  lost = 2; /* of another job */
+  ck_assert_int_eq(MPIDI_LITE_last_barrier(), MPI_SUCCESS);
+  ck_assert_int_ge(coarse_s, 100);
+}
+END_TEST
+
 int main(void) {
   Suite* suite = suite_create("glue");
   TCase* tests = tcase_create("glue");
@@ -573,6 +611,8 @@ int main(void) {
   tcase_add_test(tests, without_a_device_there_is_neither_name_nor_port);
   tcase_add_test(tests, what_every_rank_sees_is_said_by_rank_0);
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
+  tcase_add_test(tests, last_barrier_does_not_wait_for_a_lost_rank_for_ever);
+  tcase_add_test(tests, last_barrier_waits_for_ranks_that_come);
   tcase_add_loop_test(
       tests, what_a_rank_may_be_the_only_one_to_see_it_says_at_once_with_rank_and_host, 0, 3);
   suite_add_tcase(suite, tests);

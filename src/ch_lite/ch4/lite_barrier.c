@@ -96,7 +96,7 @@ static bool waits_too_long(time_t *since)
 
     if (lite_lost_peers() == 0)
         return false;
-    clock_gettime(CLOCK_MONOTONIC, &now);
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     if (*since == 0)
         *since = now.tv_sec;
     return now.tv_sec - *since > SECONDS;
