@@ -252,7 +252,7 @@ void pure(fuzz::Choices& input) {
   }
   const bool changed = std::memcmp(&said, &good, sizeof said) != 0;
   hello_is_foreign(said);
-  hello_is_refusal(said, hello_refuse(said));
+  hello_is_refusal(said, hello_refuse(said, 0));
   HelloFault fault = HelloFault::kNone;
   switch (which) {
     case 0: fault = hello_answer(b, said, b_nonce, out); break;

@@ -18,6 +18,7 @@
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
@@ -140,6 +141,7 @@ struct Rank {
   bool self_signal = false;
   bool in_callback = false;
   std::unique_ptr<PeerAddress[]> peers;
+  std::unique_ptr<mplite::ProtectedNet> protected_net;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ChannelState> channel;
   std::unique_ptr<ch_lite::Device> device;
@@ -220,6 +222,7 @@ struct Sim {
   std::size_t slot_bytes = 0;
   std::uint64_t actions = 0;
   bool loss_allowed = false;
+  std::uint8_t protection = 0;
   bool check_content = true;
   bool winding_down = false;
   bool only_probes = false;  // every message is received by lite_improbe and lite_imrecv
@@ -247,7 +250,8 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
     faults.refuse = faults.unanswered = faults.no_descriptor = 100;
   if (g_profile == Profile::kCorrupt) faults.corrupt = 4;
   loss_allowed = g_profile != Profile::kClean && g_profile != Profile::kHandlerOnly;
-  check_content = g_profile != Profile::kCorrupt;
+  protection = sim::drawn_protection(seed);
+  check_content = g_profile != Profile::kCorrupt || protection != 0;
 
   const int size = static_cast<int>(random.between(2, 4));
   world = std::make_unique<FakeWorld>(random.next(), size, faults);
@@ -326,7 +330,9 @@ void Sim::boot(Rank& r) {
   o.connect_timeout_ns = 2'000'000'000;
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
-  r.engine = std::make_unique<Engine>(world->net(r.id), o);
+  o.protection = protection;
+  r.engine =
+      std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
   r.channel = std::make_unique<ChannelState>(*r.engine);
   mplite::channel_bind(r.channel.get());

@@ -17,6 +17,7 @@
 #include "alloc_trap.h"
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
+#include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
@@ -100,6 +101,7 @@ struct Rank {
   bool self_signal = false;
   bool blocked = false;  // inside a call that waits
   std::unique_ptr<PeerAddress[]> peers;
+  std::unique_ptr<mplite::ProtectedNet> protected_net;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ChannelState> channel;
   std::vector<Pair> pairs;
@@ -157,6 +159,7 @@ struct Sim {
   std::uint64_t actions = 0;
   bool winding_down = false;
   bool loss_allowed = false;
+  std::uint8_t protection = 0;
   bool check_content = true;
   std::vector<int> strangers;
   std::vector<int> addresses;  // how many each rank has
@@ -201,7 +204,8 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
                  g_profile == Profile::kConnect || g_profile == Profile::kCorrupt ||
                  g_profile == Profile::kMute ||
                  (g_profile == Profile::kStrangers && faults.no_descriptor > 0);
-  check_content = g_profile != Profile::kCorrupt;
+  protection = sim::drawn_protection(seed);
+  check_content = g_profile != Profile::kCorrupt || protection != 0;
   length_max = std::min<std::uint64_t>(faults.pipe_max * 20, 400'000);
   if (faults.short_io > 300) length_max = std::min<std::uint64_t>(length_max, 20'000);
   control_max = std::min<std::uint64_t>(length_max, MPID_CONTROL_BYTES_MAX - sizeof(Talk));
@@ -279,7 +283,9 @@ void Sim::boot(Rank& r) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;
   }
-  r.engine = std::make_unique<Engine>(world->net(r.id), o);
+  o.protection = protection;
+  r.engine =
+      std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
   r.channel = std::make_unique<ChannelState>(*r.engine);
   r.channel->wait_policy = {0, 1'000, 50'000};

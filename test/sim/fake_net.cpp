@@ -261,9 +261,9 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
       std::max(far.last_due, now_ + static_cast<std::int64_t>(random_.below(
                                         static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)));
   chunk.due = s.muted ? INT64_MAX : far.last_due;
-  far.in_bytes += room;
+  far.in_bytes += chunk.bytes.size();
   s.written += room;
-  far.in.push_back(std::move(chunk));
+  if (!chunk.bytes.empty()) far.in.push_back(std::move(chunk));
   if (!s.muted) due_at(far.last_due, s.other);
   return static_cast<std::int64_t>(room);
 }

@@ -74,7 +74,7 @@ class FakeWorld {
   std::function<std::uint64_t(int host, std::uint64_t could)> read_limit;
   std::function<std::uint64_t(int host, std::uint64_t could)> write_limit;
   int pieces_written = 0;  // of the last write, by anybody
-  // May change what is written, on its way.
+  // May change what is written on its way, and how much of it there is.
   std::function<void(int host, std::vector<std::uint8_t>& bytes)> tamper;
   // Called on what no correct engine does: use of a descriptor that it does not own.
   std::function<void(const char* what)> misuse;

@@ -19,6 +19,7 @@
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
@@ -138,6 +139,7 @@ struct Rank {
   std::uint64_t news_seen = 0, quiet_polls = 0, patience = 0;
   lite_hot_state hot = {0, 0, LITE_CALL_PROGRESS, 0, 0, 0, 0, 0, 0, 0};
   std::unique_ptr<PeerAddress[]> peers;
+  std::unique_ptr<mplite::ProtectedNet> protected_net;
   std::unique_ptr<Engine> engine;
   std::unique_ptr<ChannelState> channel;
   std::unique_ptr<ch_lite::Device> device;
@@ -362,7 +364,9 @@ void Sim::boot(Rank& r) {
   o.connect_timeout_ns = INT64_MAX / 4;
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
-  r.engine = std::make_unique<Engine>(world->net(r.id), o);
+  o.protection = sim::drawn_protection(sim::g_seed);
+  r.engine =
+      std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
   r.channel = std::make_unique<ChannelState>(*r.engine);
   mplite::channel_bind(r.channel.get());

@@ -8,6 +8,8 @@
 
 #include "alloc_trap.h"
 #include "in_pieces.h"
+#include "mplite/net/loss.h"
+#include "printed.h"
 #include "sim_ranks.h"
 
 #include "run_tests.h"
@@ -774,6 +776,74 @@ START_TEST(kept_copy_of_pieces_frees_them_at_once) {
 }
 END_TEST
 
+// By what is asked for: 0: nothing.
+std::function<void(EngineOptions&)> protected_by(Protection kind) {
+  return [kind](EngineOptions& o) { o.protection = protection_offer(kind); };
+}
+
+START_TEST(protected_streams_carry_everything) {
+  for (const Protection kind : {Protection::kAuth, Protection::kOn})
+    for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+      SimRanks r(2, sim::Faults(), protected_by(kind), seed);
+      Taker taker(r.engine(1), FrameKind::kChannel, 300'000);
+      const auto data = bytes_of(300'000, 3);
+      SendOp* op = nullptr;
+      ck_assert_int_eq(r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op),
+                       0);
+      ck_assert_int_eq(say(r.engine(0), 1, bytes_of(20'000, 4)), 0);
+      ck_assert(hear(r, 1, 0) == bytes_of(20'000, 4));
+      ck_assert(r.until([&] { return taker.ended == 1; }));
+      ck_assert(taker.buffer == data);
+      ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
+      r.engine(0).release(op);
+    }
+}
+END_TEST
+
+START_TEST(nothing_of_what_is_sent_can_be_read_on_its_way) {
+  for (const Protection kind : {Protection::kOff, Protection::kAuth, Protection::kOn}) {
+    SimRanks r(2, SimRanks::no_faults(), protected_by(kind));
+    const std::vector<std::uint8_t> word = {'w', 'o', 'r', 'd', '!', '?', 'w', 'o', 'r', 'd'};
+    bool seen = false;
+    r.world.tamper = [&](int, std::vector<std::uint8_t>& bytes) {
+      seen =
+          seen || std::search(bytes.begin(), bytes.end(), word.begin(), word.end()) != bytes.end();
+    };
+    say(r.engine(0), 1, word);
+    ck_assert(hear(r, 1, 0) == word);
+    ck_assert(seen == (kind != Protection::kOn));
+  }
+}
+END_TEST
+
+START_TEST(data_that_was_changed_on_its_way_loses_the_peer) {
+  for (const Protection kind : {Protection::kAuth, Protection::kOn}) {
+    SimRanks r(2, SimRanks::no_faults(), protected_by(kind));
+    r.connect(0, 1);
+    Losses losses;
+    losses.install(r.engine(1));
+    r.world.tamper = [](int, std::vector<std::uint8_t>& bytes) { bytes[bytes.size() / 2] ^= 1; };
+    say(r.engine(0), 1, bytes_of(100, 1));
+    ck_assert(r.until([&] { return losses.count == 1; }));
+    ck_assert_int_eq(losses.error, EBADMSG);
+    ck_assert(!r.engine(1).control_ready());
+    ck_assert_ptr_nonnull(std::strstr(loss_text(losses.error), "changed on the way"));
+  }
+}
+END_TEST
+
+START_TEST(ranks_with_another_protection_do_not_talk) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    o.protection = o.rank == 0 ? 0 : protection_offer(Protection::kOn);
+  });
+  Losses losses;
+  losses.install(r.engine(0));
+  say(r.engine(0), 1, {1});
+  ck_assert(r.until([&] { return losses.count == 1; }, 100'000));
+  ck_assert(!r.engine(1).control_ready());
+}
+END_TEST
+
 START_TEST(frame_of_a_kind_without_a_sink_loses_the_peer) {
   SimRanks r;
   r.connect(0, 1);
@@ -1106,6 +1176,27 @@ START_TEST(who_has_said_hello_is_not_pushed_out_for_want_of_room_in_the_handler)
   poll_alone(r, 0, 1);
   turn_with_handler(r, kRanks, 20);
   ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+}
+END_TEST
+
+// Ranks that have called and not spoken yet: the handler has room for a few. The others call again,
+// and nobody is told.
+START_TEST(want_of_room_in_the_handler_for_ranks_is_no_news) {
+  constexpr int kRanks = 20;
+  SimRanks r(kRanks);
+  r.as(0);
+  for (int i = 1; i < kRanks; ++i) say(r.engine(0), i, {1});
+  for (int i = 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+  const std::string told = said([&] {
+    for (int turn = 0; turn < 20; ++turn) {
+      turn_with_handler(r, 1, 1);  // of rank 0 alone
+      r.world.skip(100'000);
+    }
+    ck_assert_uint_gt(r.engine(0).counters().connections_refused, 0);
+    r.until([&] { return r.engine(0).counters().connections == kRanks - 1; }, 100'000);
+  });
+  ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+  ck_assert_str_eq(told.c_str(), "");
 }
 END_TEST
 

@@ -1,6 +1,7 @@
 // handshake.h: the four messages, and that nobody without the secret gets through with any of them.
 #include "mplite/net/handshake.h"
 #include "mplite/net/frame.h"
+#include "mplite/net/record.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -96,12 +97,12 @@ START_TEST(any_changed_bit_of_any_message_is_noticed) {
       bytes[bit / 8] = static_cast<std::uint8_t>(bytes[bit / 8] ^ (1u << (bit % 8)));
       std::memcpy(&changed, bytes, sizeof bytes);
       const bool refused = check(e, step, changed) != HelloFault::kNone;
-      // The first message proves nothing: another rank's claim, another nonce and the unused mac
-      // are taken, and the proof then does not fit.
-      const bool unproved = step == 0 && changed.magic == e.hello.magic &&
-                            changed.version == e.hello.version && changed.kind == e.hello.kind &&
-                            changed.realm == HelloRealm::kJob && changed.to == 5 &&
-                            changed.from < 8 && changed.from != 5;
+      // The first message proves nothing: another rank's claim, another nonce, AES and the unused
+      // mac are taken, and the proof then does not fit.
+      const bool unproved =
+          step == 0 && changed.magic == e.hello.magic && changed.version == e.hello.version &&
+          changed.kind == e.hello.kind && changed.realm == HelloRealm::kJob && changed.to == 5 &&
+          changed.from < 8 && changed.from != 5 && (changed.protection & ~kProtectionAes) == 0;
       ck_assert_msg(refused != unproved, "message %d, bit %zu", step, bit);
     }
   }
@@ -304,11 +305,68 @@ END_TEST
 START_TEST(a_refusal_is_known_by_what_it_answers) {
   const HelloContext a = {65536, 0, kSecret, HelloRealm::kPort, kCaller};
   const Hello hello = hello_start(a, 5, kNonceA);
-  Hello refusal = hello_refuse(hello), proof;
+  Hello refusal = hello_refuse(hello, 0), proof;
   ck_assert(hello_is_refusal(hello, refusal));
+  ck_assert(hello_is_refusal(hello, hello_refuse(hello, 2)));  // says what it has
   ck_assert(hello_prove(a, hello, refusal, proof) == HelloFault::kKind);
   refusal.nonce[0] ^= 1;
   ck_assert(!hello_is_refusal(hello, refusal));
+}
+END_TEST
+
+// A whole exchange of A and B with these offers, in a job. What stopped it, and both sides' keys.
+struct ProtectedExchange {
+  HelloFault fault;
+  StreamKeys of_a, of_b;
+  ProtectedExchange(std::uint8_t offer_a, std::uint8_t offer_b,
+                    const std::uint8_t (&nonce)[kNonceBytes] = kNonceA,
+                    const std::uint8_t* pair = kCaller, const std::uint8_t* secret = kSecret) {
+    const HelloContext a = {3, 8, secret, HelloRealm::kJob, nullptr, offer_a},
+                       b = {5, 8, secret, HelloRealm::kJob, nullptr, offer_b};
+    Hello challenge, proof, acceptance;
+    const Hello hello = hello_start(a, 5, nonce);
+    fault = hello_answer(b, hello, kNonceB, challenge);
+    if (fault == HelloFault::kNone) fault = hello_prove(a, hello, challenge, proof);
+    if (fault == HelloFault::kNone) fault = hello_accept(b, challenge, proof, acceptance);
+    if (fault == HelloFault::kNone) fault = hello_done(a, proof, acceptance);
+    if (fault != HelloFault::kNone) return;
+    hello_stream_keys(a, pair, proof, acceptance, of_a);
+    hello_stream_keys(b, pair, challenge, proof, of_b);
+    ck_assert(std::memcmp(of_a.send, of_b.receive, sizeof of_a.send) == 0);
+    ck_assert(std::memcmp(of_a.receive, of_b.send, sizeof of_a.send) == 0);
+    ck_assert(std::memcmp(of_a.receive, of_a.send, sizeof of_a.send) != 0);
+    ck_assert_uint_eq(of_a.agreed, of_b.agreed);
+  }
+};
+
+START_TEST(both_sides_agree_on_the_protection_or_part) {
+  for (const unsigned kind_a : {0u, 1u, 2u})
+    for (const unsigned kind_b : {0u, 1u, 2u})
+      for (const unsigned aes : {0u, 1u, 2u, 3u}) {
+        const auto offer = [&](unsigned kind, unsigned has) {
+          return static_cast<std::uint8_t>(kind | (kind != 0 && has != 0 ? kProtectionAes : 0u));
+        };
+        const ProtectedExchange e(offer(kind_a, aes & 1), offer(kind_b, aes & 2));
+        if (kind_a != kind_b)
+          ck_assert(e.fault == HelloFault::kProtection);
+        else
+          ck_assert(e.fault == HelloFault::kNone && e.of_a.agreed == offer(kind_a, aes == 3));
+      }
+  ck_assert(ProtectedExchange(8 | 2, 2).fault == HelloFault::kProtection);  // nobody offers that
+}
+END_TEST
+
+START_TEST(a_streams_keys_are_its_own) {
+  const ProtectedExchange all[] = {{2, 2},
+                                   {1, 1},
+                                   {6, 6},
+                                   {2, 2, kNonceB},
+                                   {2, 2, kNonceA, kOther},
+                                   {2, 2, kNonceA, kCaller, kOtherSecret}};
+  for (const ProtectedExchange& a : all)
+    for (const ProtectedExchange& b : all)
+      for (const std::uint8_t* key : {b.of_a.send, b.of_a.receive})
+        ck_assert((std::memcmp(a.of_a.send, key, sizeof a.of_a.send) == 0) == (key == a.of_a.send));
 }
 END_TEST
 
@@ -325,14 +383,28 @@ END_TEST
 #ifdef HAVE_TRAP
 START_TEST(handshake_neither_allocates_nor_locks) {
   Hello challenge, proof, acceptance;
+  static std::uint8_t content[kRecordBytesMax], record[kRecordBytesMax + kRecordExtraBytes];
+  const std::uint8_t offers[] = {protection_offer(Protection::kAuth),
+                                 protection_offer(Protection::kOn)};
   g_trap = true;
   const Hello hello = hello_start(kA, 5, kNonceA);
   const bool good = hello_answer(kB, hello, kNonceB, challenge) == HelloFault::kNone &&
                     hello_prove(kA, hello, challenge, proof) == HelloFault::kNone &&
                     hello_accept(kB, challenge, proof, acceptance) == HelloFault::kNone &&
                     hello_done(kA, proof, acceptance) == HelloFault::kNone;
+  StreamKeys keys;
+  hello_stream_keys(kA, kSecret, proof, acceptance, keys);
+  bool opened = true;
+  for (const std::uint8_t agreed : {std::uint8_t{1}, std::uint8_t{2}, offers[0], offers[1]}) {
+    RecordCipher out, in;
+    out.start(agreed, keys.send);
+    in.start(agreed, keys.send);
+    out.seal(content, sizeof content, record);
+    opened = opened && in.open(record, sizeof content, content);
+    out.forget();
+  }
   g_trap = false;
-  ck_assert(good);
+  ck_assert(good && opened);
 }
 END_TEST
 

@@ -9,6 +9,7 @@
 
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
+#include "drawn_sockets.h"
 #include "fake_net.h"
 #include "mplite/engine/engine.h"
 
@@ -58,7 +59,9 @@ struct SimRanks {
         o.listeners[static_cast<std::size_t>(k)] = world.make_listener(i, k);
       o.connect_timeout_ns = 1'000'000'000;
       if (change) change(o);
-      engines.push_back(std::make_unique<mplite::Engine>(world.net(i), o));
+      protected_nets.emplace_back();
+      engines.push_back(std::make_unique<mplite::Engine>(
+          sim::sockets_of(world.net(i), o.protection, protected_nets.back()), o));
       if (engines.back()->start() != 0) __builtin_trap();
       channels.push_back(std::make_unique<mplite::ChannelState>(*engines.back()));
       channels.back()->wait_policy = {0, 1'000, 50'000};
@@ -113,6 +116,7 @@ struct SimRanks {
 
   sim::FakeWorld world;
   std::vector<mplite::PeerAddress> peers;
+  std::vector<std::unique_ptr<mplite::ProtectedNet>> protected_nets;
   std::vector<std::unique_ptr<mplite::Engine>> engines;
   std::vector<std::unique_ptr<mplite::ChannelState>> channels;
 };

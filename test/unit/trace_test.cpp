@@ -15,6 +15,7 @@
 #include <string>
 
 #include "../signal/trap_flag.h"
+#include "printed.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -49,24 +50,6 @@ struct TraceFile {
 char g_error[512];
 bool started(const TraceFile& t) {
   return trace_start(t.rank, 4, t.prefix, g_error, sizeof g_error);
-}
-
-// What `action` writes to stderr.
-std::string said(void (*action)()) {
-  char name[] = "trace_test_stderr.XXXXXX";
-  const int file = mkstemp(name);
-  ck_assert_int_ge(file, 0);
-  unlink(name);
-  std::fflush(stderr);
-  const int before = dup(2);
-  dup2(file, 2);
-  action();
-  dup2(before, 2);
-  close(before);
-  char text[2048] = "";
-  ck_assert_int_ge(pread(file, text, sizeof text - 1, 0), 0);
-  close(file);
-  return text;
 }
 
 START_TEST(events_come_out_in_order_with_their_arguments) {

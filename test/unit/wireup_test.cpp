@@ -266,6 +266,24 @@ START_TEST(secret_needs_the_file_beside_the_cards) {
 }
 END_TEST
 
+START_TEST(ranks_with_another_encryption_are_told_by_rank_and_host) {
+  Table t;
+  for (int i = 0; i < 3; ++i) t.blob[i].protection = 2;
+  ck_assert(t.decode(3, 1));
+  t.blob[2].protection = 1;
+  for (const int rank : {0, 1, 2}) {
+    ck_assert(!t.decode(3, rank));
+    ck_assert(t.fault == StartFault::kTable);
+    ck_assert_str_eq(t.error,
+                     "rank 0 on host h0 has LITE_ENCRYPT=on, and rank 2 on host h2 has "
+                     "LITE_ENCRYPT=auth; give all ranks the same");
+  }
+  t.blob[2].protection = 3;
+  ck_assert(!t.decode(3, 0));
+  ck_assert_str_eq(t.error, "the address of rank 2 has an unknown LITE_ENCRYPT");
+}
+END_TEST
+
 START_TEST(ranks_whose_secret_files_differ_are_told_by_rank_and_host) {
   Table t;
   const SecretFile own = file_of("sixteen bytes or more"), other = file_of("sixteen other bytes");

@@ -274,6 +274,20 @@ const Row kTable[] = {
      [](MPLITE_FORMAT) {
        copy_text(k.secret_file[0] != '\0' ? k.secret_file : "none", text, size);
      }},
+    {{"LITE_ENCRYPT", "choice", "off", "off, auth or on",
+      "How messages are protected on the network: auth gives them tags, by which what was changed, "
+      "repeated or left out on its way is found out and ends the connection; on hides their "
+      "content "
+      "as well. The same on all ranks: see docs/security.md."},
+     [](MPLITE_PARSE) {
+       for (const Protection kind : {Protection::kOff, Protection::kAuth, Protection::kOn}) {
+         if (std::strcmp(text, protection_name(kind)) != 0) continue;
+         k.protection = kind;
+         return true;
+       }
+       return false;
+     },
+     [](MPLITE_FORMAT) { copy_text(protection_name(k.protection), text, size); }},
     {{"LITE_PROFILE", "path", "auto", "auto, none, or a path with a / in it",
       "A file with values for the variables that the environment does not set, as scripts/tune "
       "writes it; auto: ch_lite/profile in $XDG_CONFIG_HOME or ~/.config, if there is one. What it "
@@ -296,6 +310,10 @@ const char* controller_name(ControllerKind kind) {
   return kind == ControllerKind::kSigio    ? "sigio"
          : kind == ControllerKind::kThread ? "thread"
                                            : "sync";
+}
+
+const char* protection_name(Protection kind) {
+  return kind == Protection::kOff ? "off" : kind == Protection::kAuth ? "auth" : "on";
 }
 
 std::size_t knob_count() { return kRows; }

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "mplite/config/iface_list.h"
+#include "mplite/net/protection.h"
 #include "mplite/tuning/tuning.h"
 #include "mplite/tuning/wait.h"
 
@@ -15,6 +16,7 @@ enum class ControllerKind : std::uint8_t { kSigio, kThread, kSync };
 enum class Family : std::uint8_t { kAny, kIpv4, kIpv6 };
 
 const char* controller_name(ControllerKind kind);
+const char* protection_name(Protection kind);
 
 // The values in force. The defaults of the table are set by default_knobs(), not here: one place
 // only.
@@ -35,12 +37,13 @@ struct Knobs {
   int keepalive_idle_s = 0;  // 0: off
   int keepalive_interval_s = 0;
   std::uint32_t frame_bytes = 0;
-  std::uint32_t low_water_bytes = 0;  // 0: off
-  std::uint64_t mmap_threshold = 0;   // bytes; 0: malloc's own
-  bool grace = false;                 // learn when not to arm
-  bool host_thread = true;            // sigio: a thread for the host's work
-  Tuning tuning = Tuning::none();     // the heuristics that act
-  std::int64_t stall_ns = 0;          // 0: off
+  std::uint32_t low_water_bytes = 0;         // 0: off
+  std::uint64_t mmap_threshold = 0;          // bytes; 0: malloc's own
+  bool grace = false;                        // learn when not to arm
+  bool host_thread = true;                   // sigio: a thread for the host's work
+  Tuning tuning = Tuning::none();            // the heuristics that act
+  std::int64_t stall_ns = 0;                 // 0: off
+  Protection protection = Protection::kOff;  // of what is sent
   bool stats = false;
   bool trace = false;
   char trace_prefix[232] = {};  // empty: kTracePrefix (trace.h); files PREFIX.RANK.json

@@ -15,8 +15,16 @@ bool Acceptor::evict_stranger() {
       handshaker_.step(*stranger);  // its hello may lie in the socket unread
       if (stranger->state == ConnectionState::kAwaitProof || handshake.stalled) continue;
     }
-    if (stranger->state != ConnectionState::kFree)
+    // Where the handler has no node left, it may be a rank that has not spoken yet, and tries
+    // again: that is no news.
+    const bool is_news = core_.handshaking.accepted() >= kHandshakesMax ||
+                         !connector_.is_host_of_a_missing_peer(stranger->remote);
+    if (stranger->state != ConnectionState::kFree && is_news) {
       connector_.refuse(*stranger, NoteCode::kTooManyStrangers, 0);
+    } else if (stranger->state != ConnectionState::kFree) {
+      ++core_.counters.connections_refused;
+      connector_.drop(*stranger);
+    }
     core_.free_now(*stranger);
     return true;
   }

@@ -76,7 +76,8 @@ bool Engine::refill() {
   // Each, whatever becomes of the others: with read-ahead buffers what is read may free memory.
   const bool connections = core_.connections.reserve(callers_.connections_wanted());
   const bool rx = rx_.refill(), tx = tx_.refill();
-  return connections && rx && tx;
+  const bool net = core_.options.protection == 0 || core_.net.refill();
+  return connections && rx && tx && net;
 }
 
 void Engine::disown() {

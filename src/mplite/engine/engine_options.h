@@ -29,6 +29,7 @@ struct PeerAddress {
   }
   char host[64];
   std::uint8_t name_key[kKeyBytes];  // see process_name.h
+  std::uint8_t pair_key[kKeyBytes];  // the same; where streams are protected
   std::uint64_t credits,
       unexpected_max;  // its LITE_CREDITS and LITE_UNEXPECTED_MAX; for the layer above
 };
@@ -41,7 +42,9 @@ struct EngineOptions {
   int spare = -1;  // a descriptor to give up for a connection when the process has none left; the
                    // engine closes it
   std::uint8_t secret[32] = {};
-  KeyPair keys = {};  // ours, for processes of other jobs
+  KeyPair keys = {};            // ours, for processes of other jobs
+  std::uint8_t protection = 0;  // of streams, as protection_offer() gives it; the engine's Net is a
+                                // ProtectedNet if it is not 0
   StreamOptions stream = {};
   std::int64_t connect_timeout_ns = 0;
   // Bulk is cut into frames of this payload, so that control packets interleave. What the kernel

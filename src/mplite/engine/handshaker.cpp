@@ -96,7 +96,7 @@ bool Handshaker::recognise(Connection& c, const Hello& said) {
     return false;
   } else if (!remote_.know_caller(said, c.handshake.key)) {
     ++core_.counters.connections_refused;
-    say(c, hello_refuse(said));
+    say(c, hello_refuse(said, core_.options.protection));
     connector_.drop(c);
     return false;
   }
@@ -145,6 +145,8 @@ void Handshaker::challenge(Connection& c, const Hello& said) {
   core_.net.random(nonce, sizeof nonce);
   Hello challenge;
   const HelloFault fault = hello_answer(hello_context(c), said, nonce, challenge);
+  if (fault == HelloFault::kProtection && said.realm == HelloRealm::kPort)
+    say(c, hello_refuse(said, core_.options.protection));
   if (fault != HelloFault::kNone) return connector_.refuse(c, NoteCode::kStrangerDropped, 0, fault);
   c.handshake.hello = challenge;
   if (!say(c, challenge)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
@@ -153,7 +155,8 @@ void Handshaker::challenge(Connection& c, const Hello& said) {
 
 // A caller proves itself: it is accepted, unless the peer has another connection.
 void Handshaker::check_proof(Connection& c, const Hello& said) {
-  if (c.handshake.realm == HelloRealm::kPort && core_.mode.in_signal_handler) return stall(c);
+  if (core_.mode.in_signal_handler && (c.handshake.realm == HelloRealm::kPort || !may_protect(c)))
+    return stall(c);
   Hello acceptance;
   const HelloFault fault = hello_accept(hello_context(c), c.handshake.hello, said, acceptance);
   if (fault != HelloFault::kNone) return connector_.refuse(c, NoteCode::kStrangerDropped, 0, fault);
@@ -182,7 +185,9 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     p.connection = nullptr;
     yield_tie(*own);
   }
+  if (!may_protect(c)) return connector_.refuse(c, NoteCode::kAcceptFailed, ENOMEM);
   if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+  protect(c, peer, said);
   if (p.state == PeerState::kIdle) {
     core_.set_state(p, PeerState::kMaking);
     ++core_.underway.connecting;
@@ -192,12 +197,20 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
 
 // We are challenged: we prove ourselves.
 void Handshaker::prove(Connection& c, const Hello& said) {
+  // Once we have proved ourselves the peer may send at once.
+  if (!may_protect(c)) {
+    if (core_.mode.in_signal_handler) return stall(c);
+    return connector_.attempt_failed(c, ENOMEM);
+  }
   Hello proof;
   const HelloFault fault = hello_prove(hello_context(c), c.handshake.hello, said, proof);
   // Whoever uses a port's name is told, and nobody else is concerned.
   if (fault != HelloFault::kNone && c.handshake.realm == HelloRealm::kPort)
     return connector_.attempt_failed(
-        c, hello_is_refusal(c.handshake.hello, said) ? ECONNREFUSED : EKEYREJECTED);
+        c, !hello_is_refusal(c.handshake.hello, said) ? EKEYREJECTED
+           : protection_of(said.protection) != protection_of(core_.options.protection)
+               ? EPROTONOSUPPORT
+               : ECONNREFUSED);
   if (fault != HelloFault::kNone) {
     core_.notes.note(NoteCode::kStrangerDropped, c.peer, 0, &c.remote, fault);
     return connector_.attempt_failed(c, EPROTO);
@@ -215,6 +228,7 @@ void Handshaker::hear_hello(Connection& c, const Hello& said) {
     case ConnectionState::kAwaitAccept:
       if (hello_done(hello_context(c), c.handshake.hello, said) != HelloFault::kNone)
         return connector_.attempt_failed(c, EPROTO);
+      protect(c, c.peer, said);
       return connector_.come_up(c, c.peer);
     default: __builtin_trap();
   }
@@ -229,10 +243,32 @@ void Handshaker::yield_tie(Connection& own) {
 }
 
 HelloContext Handshaker::hello_context(const Connection& c) const {
+  const std::uint8_t protection = core_.options.protection;
   if (c.handshake.realm == HelloRealm::kJob)
-    return {core_.options.rank, core_.options.size, core_.options.secret};
-  return {static_cast<int>(remote_.window()), 0, c.handshake.key, c.handshake.realm,
-          c.handshake.initiator};
+    return {core_.options.rank, core_.options.size, core_.options.secret, HelloRealm::kJob, nullptr,
+            protection};
+  return {static_cast<int>(remote_.window()),
+          0,
+          c.handshake.key,
+          c.handshake.realm,
+          c.handshake.initiator,
+          protection};
+}
+
+// Whether the stream of one more connection can be protected, if it has to be.
+bool Handshaker::may_protect(const Connection& c) const {
+  return core_.options.protection == 0 || core_.net.may_protect(c.fd);
+}
+
+// The last Hello has been said; what follows is the stream.
+void Handshaker::protect(const Connection& c, int peer, const Hello& heard) {
+  if (core_.options.protection == 0) return;
+  StreamKeys keys;
+  hello_stream_keys(
+      hello_context(c),
+      c.handshake.realm == HelloRealm::kJob ? core_.options.peers[peer].pair_key : nullptr,
+      c.handshake.hello, heard, keys);
+  core_.net.protect(c.fd, c.pool_handle, keys);
 }
 
 void Handshaker::drop_overdue(std::int64_t now) {

@@ -42,6 +42,8 @@ class Handshaker {
   bool say_hello(Connection& c) MPLITE_SIGNAL_SAFE;
   bool hear(Connection& c) MPLITE_SIGNAL_SAFE;
   void yield_tie(Connection& own) MPLITE_SIGNAL_SAFE;
+  bool may_protect(const Connection& c) const MPLITE_SIGNAL_SAFE;
+  void protect(const Connection& c, int peer, const Hello& heard) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context(const Connection& c) const MPLITE_SIGNAL_SAFE;
   void stall(Connection& c) MPLITE_SIGNAL_SAFE;
   void look_beyond(Connection& c) MPLITE_SIGNAL_SAFE;

@@ -1,6 +1,7 @@
 // Polling, waiting, and what is done with what epoll tells.
 #include "mplite/engine/poller.h"
 
+#include <algorithm>
 #include <cerrno>
 
 #include "mplite/net/loss.h"
@@ -58,6 +59,14 @@ void Poller::look_at_deadlines() {
   parts_.connector.look_at_attempts(now);
 }
 
+// Behind the `found` events, those of input that is not in the sockets any more. Returns how many
+// there are then.
+int Poller::add_held(NetEvent* events, int found) {
+  if (core_.options.protection == 0 || found < 0) return found;
+  const int room = kEventsMax - found;
+  return found + std::min(core_.net.held_input(events + found, room), room);
+}
+
 // By epoll, which does not tell of what the detached connection has.
 int Poller::look_at_all() {
   NetEvent events[kEventsMax];
@@ -68,7 +77,7 @@ int Poller::look_at_all() {
   for (int turns = core_.mode.poll_all_sockets ? core_.peer_count / kEventsMax + 1 : 1; turns > 0;
        --turns) {
     ++core_.counters.waits;
-    const int found = core_.net.wait(events, kEventsMax, 0);
+    const int found = add_held(events, core_.net.wait(events, kEventsMax, 0));
     for (int i = 0; i < found; ++i) handle(events[i]);
     if (found > 0) n += found;
     crowded_ = found > 1;
@@ -204,9 +213,10 @@ int Poller::wait(std::int64_t timeout_ns) {
   ++core_.counters.sleeps;
   if (core_.gate.leave()) timeout_ns = 0;
   trace(TraceEvent::kSleep, -1, static_cast<std::uint64_t>(timeout_ns));
-  const int n = core_.net.wait(events, kEventsMax, timeout_ns);
+  int n = core_.net.wait(events, kEventsMax, timeout_ns);
   trace(TraceEvent::kSleepEnd, -1, static_cast<std::uint64_t>(n));
   core_.gate.enter();
+  n = add_held(events, n);
   DeferFree defer(core_);
   for (int i = 0; i < n; ++i) handle(events[i]);
   if (core_.handshaking.count() > 0 || core_.underway.connecting > 0 || parts_.listener.paused())

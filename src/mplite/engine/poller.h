@@ -62,6 +62,7 @@ class Poller {
       Peek::kStride;  // reads of the preferred socket by polls, per look at all
 
   int poll_preferred() MPLITE_SIGNAL_SAFE;
+  int add_held(NetEvent* events, int found) MPLITE_SIGNAL_SAFE;
   int look_at_all() MPLITE_SIGNAL_SAFE;
   void look_at_deadlines() MPLITE_SIGNAL_SAFE;
   void handle(const NetEvent& event) MPLITE_SIGNAL_SAFE;

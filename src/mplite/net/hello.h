@@ -20,7 +20,7 @@ enum class HelloKind : std::uint8_t {
 };
 
 // Whose secret the two prove to know.
-enum class HelloRealm : std::uint16_t {
+enum class HelloRealm : std::uint8_t {
   kJob = 0,   // that of the job which both belong to
   kPort = 1,  // a port's key and that of the two processes: a process of another job that read the
               // port's name, and is the one that it says
@@ -32,6 +32,7 @@ struct Hello {
   std::uint8_t version;
   HelloKind kind;
   HelloRealm realm;
+  std::uint8_t protection;  // see protection.h: what the initiator offers, then what was agreed on
   std::uint32_t
       from;  // rank that says it is speaking; between jobs the credit that it gives, in bytes
   std::uint32_t to;  // rank that it believes it speaks to; between jobs the number of the port, or

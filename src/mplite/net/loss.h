@@ -26,15 +26,24 @@ inline int write_loss(std::int64_t result) MPLITE_SIGNAL_SAFE {
   return result == -EFAULT ? kSendMemoryFault : static_cast<int>(-result);
 }
 
-// For people, as the rest of a sentence that has named the peer. Ordinary context.
-inline const char* loss_text(int error) {
+// What only this library says of an error, as the rest of a sentence that has named the peer; null:
+// the system's words do. Ordinary context.
+inline const char* own_loss_text(int error) {
   if (error == kReceiveMemoryFault)
     return "the application's memory for data from it (the buffer of a pending receive, or a "
            "window) is not mapped or not writable: freed or unmapped too early, or a wrong address";
   if (error == kSendMemoryFault)
     return "the application's memory with data for it (the buffer of a pending send, or a window) "
            "is not mapped: freed or unmapped too early, or a wrong address";
-  return strerror(error);
+  if (error == EBADMSG)
+    return "its data was changed on the way, or does not come from it (LITE_ENCRYPT)";
+  if (error == EPROTONOSUPPORT) return "its LITE_ENCRYPT is not that of this process";
+  return nullptr;
+}
+// Of any error.
+inline const char* loss_text(int error) {
+  const char* const own = own_loss_text(error);
+  return own != nullptr ? own : strerror(error);
 }
 
 // What helps against an error (errno) of too many descriptors, or of epoll's entries; "" otherwise.

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "mplite/base/signal_safe.h"
+#include "mplite/net/protection.h"
 
 namespace mplite {
 
@@ -101,6 +102,21 @@ class Net {
   // taken. fd -1: the descriptors behind wait() and wait_callers().
   virtual void disown(int) {}
   virtual void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE = 0;
+
+  // ---- protected streams: protected_net.h ----
+
+  // Takes what protecting fd needs, until it is closed. False: there is none; in the handler
+  // perhaps not before refill().
+  virtual bool may_protect(int) MPLITE_SIGNAL_SAFE { return false; }
+  // From here on what is read from fd and written to it is protected; after may_protect(). `token`:
+  // as given to watch(), which asks for kReadable at present.
+  virtual void protect(int, std::uint64_t, const StreamKeys&) MPLITE_SIGNAL_SAFE {}
+  // Of the descriptors that are asked for kReadable, those with input that has been taken from the
+  // socket and not been read: wait() does not tell of them. Returns how many; up to `events_max`
+  // are listed.
+  virtual int held_input(NetEvent*, int) MPLITE_SIGNAL_SAFE { return 0; }
+  // Ordinary context: memory for what the handler may do. False: there is none.
+  virtual bool refill() { return true; }
 
  protected:
   ~Net() = default;

@@ -18,10 +18,8 @@ namespace {
 // The line's text behind "ch_lite[rank 1]: ".
 void describe(NoteCode code, int peer, int error, const char* from, HelloFault detail, char* text,
               std::size_t size) {
-  const char* reason = error == 0 ? nullptr
-                       : error == kReceiveMemoryFault || error == kSendMemoryFault
-                           ? loss_text(error)
-                           : error_text(error);
+  const char* reason = own_loss_text(error);
+  if (reason == nullptr && error != 0) reason = error_text(error);
   if (reason == nullptr) reason = "no reason given";
   switch (code) {
     case NoteCode::kStrangerDropped:

@@ -77,11 +77,17 @@ void HelperThread::stop() {
 void HelperThread::leave_library(int call) {
   if (in_own_thread()) return;  // an MPI call in a callback that the host's progress made
   const bool host = state_.host.pending() && (!state_.armed() || state_.host.news());
+  bool held = false;
   {
     Hold hold(state_.engine->gate());  // the helper may be in set_outstanding()
     if (!state_.needs_progress() && !host) return;
     const bool now = state_.policy.leave_to_helper(call, state_.now_ns()) || host;
-    if (now && state_.armed() && !host) return;
+    // What has been taken from a socket does not end its epoll_wait.
+    held = state_.engine->net().held_input(nullptr, 0) > 0;
+    if (now && state_.armed() && !host) {
+      if (held) wake();
+      return;
+    }
     if (now != state_.armed()) {
       ++state_.engine->counters().mask_calls;
       state_.set_armed(now);
@@ -91,7 +97,7 @@ void HelperThread::leave_library(int call) {
   }
   // In epoll_wait it sees by itself that it is armed, with the next event; but the host's work
   // needs none.
-  if (!give_order() && host) wake();
+  if (!give_order() && (host || held)) wake();
 }
 
 void HelperThread::wake() {

@@ -9,6 +9,7 @@
 #include "mplite/engine/engine.h"
 #include "mplite/net/net_posix.h"
 #include "mplite/net/process_name.h"
+#include "mplite/net/protected_net.h"
 #include "mplite/runtime/secret_file.h"
 #include "mplite/runtime/wireup.h"
 #include "mplite/tuning/wait.h"
@@ -18,6 +19,7 @@ namespace mplite {
 struct Process {
   Knobs knobs;
   PosixNet net;
+  ProtectedNet protected_net{net};  // the engine's with LITE_ENCRYPT
   InterfaceChoice choice;
   SecretFile secret_file;
   KeyPair keys = {};                                    // what processes of other jobs know us by
@@ -56,6 +58,7 @@ struct Process {
 
  private:
   StartFault open_up(AddressBlob& blob, char* error, std::size_t error_size);
+  StartFault protect(EngineOptions& options, char* error, std::size_t error_size);
   void put_first(const sockaddr_storage& address);
 };
 

@@ -18,6 +18,7 @@
 #include "mplite/base/address.h"
 #include "mplite/base/bounded_text.h"
 #include "mplite/base/libc_compat.h"
+#include "mplite/config/knobs.h"
 #include "mplite/engine/engine.h"
 #include "mplite/net/net.h"
 #include "mplite/runtime/secret_file.h"
@@ -191,6 +192,25 @@ bool files_differ(const void* table, int size, int rank, const SecretFile& file,
   return false;
 }
 
+// Whether ranks with another LITE_ENCRYPT have met.
+bool protections_differ(const void* table, int size, BoundedText& out) {
+  const AddressBlob first = blob_at(table, 0);
+  for (int i = 1; i < size; ++i) {
+    const AddressBlob blob = blob_at(table, i);
+    if (blob.protection == first.protection) continue;
+    const auto name = [](const AddressBlob& of) {
+      return protection_name(static_cast<Protection>(of.protection));
+    };
+    out.add(
+        "rank 0 on host %s has LITE_ENCRYPT=%s, and rank %d on host %s has LITE_ENCRYPT=%s; give "
+        "all "
+        "ranks the same",
+        first.host, name(first), i, blob.host, name(blob));
+    return true;
+  }
+  return false;
+}
+
 // Without those whose bits are set in `numbers`; at least one stays.
 void keep_others(PeerAddress& peer, std::uint8_t numbers) {
   if (numbers == 0) return;
@@ -336,6 +356,8 @@ const char* fault_of(const AddressBlob& blob) {
     if (more.port == 0) return "has no port";
   }
   if (!host_name_is_sound(blob.host)) return "has no sound host name";
+  if (blob.protection > static_cast<std::uint8_t>(Protection::kOn))
+    return "has an unknown LITE_ENCRYPT";
   return nullptr;
 }
 
@@ -412,6 +434,7 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
     crypto_generichash_update(&hash, blob.share, sizeof blob.share);
   }
   if (files_differ(table, size, rank, file, out)) return StartFault::kTable;
+  if (protections_differ(table, size, out)) return StartFault::kTable;
   if (loopback_is_out_of_reach(peers, size, out)) return StartFault::kTable;
   if (!set_scopes(table, size, rank, peers, out)) return StartFault::kArgument;
   if (const StartFault fault = leave_out_clashes(table, size, peers, out);

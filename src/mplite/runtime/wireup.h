@@ -48,7 +48,8 @@ struct AddressBlob {
       fingerprint[kFingerprintBytes];  // of LITE_SECRET_FILE, see secret_file.h; zero: none
   std::uint8_t network[16];            // equal on ranks that share a network stack; zero: not known
   CompactAddress more[kAddressesMax - 1];  // what may lead here too
-  std::uint8_t reserved[24];               // zero
+  std::uint8_t protection;                 // LITE_ENCRYPT, as a Protection
+  std::uint8_t reserved[23];               // zero
 };
 static_assert(sizeof(AddressBlob) == kAddressBlobBytes &&
               std::is_trivially_copyable_v<AddressBlob>);
@@ -66,7 +67,7 @@ struct FailedBlob {
 static_assert(sizeof(FailedBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<FailedBlob>);
 
 // Fills a blob for the listener's address; the share from net.random, the host name from the
-// system. The name's key, the credits and the fingerprint are left zero.
+// system. The name's key, the credits, the fingerprint and the protection are left zero.
 void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob);
 
 // Makes a card (kAddressBlobBytes) of the reason, which is cut to what there is room for.
