@@ -12,7 +12,8 @@ done
 job 120 3 -env LITE_ENCRYPT on "$programs/one_sided"
 clean
 result $? "one-sided communication" "$out"
-job 150 1 -env LITE_ENCRYPT on "$programs/dynamic" spawn 3
+# Children take the environment of mpiexec.
+LITE_ENCRYPT=on job 150 1 "$programs/dynamic" spawn 3
 clean
 result $? "processes are spawned, and talk to their parents" "$out"
 

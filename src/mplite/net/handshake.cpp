@@ -41,10 +41,15 @@ struct KeyStatement {
 static_assert(sizeof(KeyStatement) == sizeof(Statement) + 32 &&
               kStreamKeyBytes == crypto_auth_BYTES);
 
-Statement statement(const HelloContext& context, const char* label, const Hello& h,
+using Label = char[sizeof Statement::label];
+constexpr Label kChallengeLabel = "lite2 challenge", kProofLabel = "lite2 proof",
+                kAcceptLabel = "lite2 accept", kFromInitiatorLabel = "lite2 a to b",
+                kFromAcceptorLabel = "lite2 b to a";
+
+Statement statement(const HelloContext& context, const Label& label, const Hello& h,
                     const std::uint8_t* nonce_initiator, const std::uint8_t* nonce_acceptor) {
   Statement s = {};
-  std::memcpy(s.label, label, std::strlen(label));
+  std::memcpy(s.label, label, sizeof s.label);
   s.realm = static_cast<std::uint32_t>(h.realm) | static_cast<std::uint32_t>(h.protection) << 8;
   s.from = h.from;
   s.to = h.to;
@@ -54,10 +59,10 @@ Statement statement(const HelloContext& context, const char* label, const Hello&
   return s;
 }
 
-const char* label_of(HelloKind kind) {
-  return kind == HelloKind::kChallenge ? "lite2 challenge"
-         : kind == HelloKind::kProof   ? "lite2 proof"
-                                       : "lite2 accept";
+const Label& label_of(HelloKind kind) {
+  return kind == HelloKind::kChallenge ? kChallengeLabel
+         : kind == HelloKind::kProof   ? kProofLabel
+                                       : kAcceptLabel;
 }
 
 Hello blank(HelloRealm realm, HelloKind kind, std::uint8_t protection, std::uint32_t from,
@@ -210,8 +215,8 @@ void hello_stream_keys(const HelloContext& context, const std::uint8_t* pair, co
   if (pair != nullptr) std::memcpy(s.pair, pair, sizeof s.pair);
   keys.agreed = proof.protection;
   for (const bool from_initiator : {true, false}) {
-    s.of_hello = statement(context, from_initiator ? "lite2 a to b" : "lite2 b to a", proof,
-                           proof.nonce, (initiator ? heard : sent).nonce);
+    s.of_hello = statement(context, from_initiator ? kFromInitiatorLabel : kFromAcceptorLabel,
+                           proof, proof.nonce, (initiator ? heard : sent).nonce);
     crypto_auth(from_initiator == initiator ? keys.send : keys.receive,
                 reinterpret_cast<const unsigned char*>(&s), sizeof s, context.secret);
   }

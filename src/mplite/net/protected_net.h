@@ -30,7 +30,7 @@ class ProtectedNet final : public Net {
 
   // Before anything else. `descriptors_max`: above every descriptor that may be protected; memory
   // is taken for those that are. False: no memory. Ordinary context.
-  bool start(int descriptors_max);
+  MPLITE_ORDINARY bool start(int descriptors_max);
 
   int open_stream(int family) MPLITE_SIGNAL_SAFE override { return below_.open_stream(family); }
   int bind_and_listen(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE override {
@@ -93,7 +93,7 @@ class ProtectedNet final : public Net {
   void protect(int fd, std::uint64_t token, const StreamKeys& keys) MPLITE_SIGNAL_SAFE override;
   // With events_max 0, without the gate, too.
   int held_input(NetEvent* events, int events_max) MPLITE_SIGNAL_SAFE override;
-  bool refill() override;
+  MPLITE_ORDINARY bool refill() override;
 
  private:
   // Records on their way, in either direction. A stream has one only while something is in it.

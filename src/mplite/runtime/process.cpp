@@ -148,8 +148,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.stream.keepalive_interval_s = knobs.keepalive_interval_s;
   if (const StartFault fault = protect(options, error, error_size); fault != StartFault::kNone)
     return fault;
-  Net& sockets = options.protection != 0 ? static_cast<Net&>(protected_net) : net;
-  engine = new (std::nothrow) Engine(sockets, options);
+  engine = new (std::nothrow) Engine(sockets_for(options), options);
   if (engine == nullptr) {
     std::snprintf(error, error_size, "out of memory for the engine");
     return StartFault::kMemory;

@@ -59,6 +59,9 @@ struct Process {
  private:
   StartFault open_up(AddressBlob& blob, char* error, std::size_t error_size);
   StartFault protect(EngineOptions& options, char* error, std::size_t error_size);
+  Net& sockets_for(const EngineOptions& options) {
+    return options.protection != 0 ? static_cast<Net&>(protected_net) : net;
+  }
   void put_first(const sockaddr_storage& address);
 };
 
