@@ -800,6 +800,26 @@ START_TEST(protected_streams_carry_everything) {
 }
 END_TEST
 
+// More than there are streams ready for, in one call of each, from both ends.
+START_TEST(any_number_of_streams_begins_in_one_call) {
+  constexpr int kRanks = 40;
+  SimRanks r(kRanks, SimRanks::no_faults(), protected_by(Protection::kOn));
+  Losses losses[kRanks];
+  for (int i = 0; i < kRanks; ++i) losses[i].install(r.engine(i));
+  for (int i = 1; i < kRanks; ++i)
+    say(i % 2 == 0 ? r.engine(0) : r.engine(i), i % 2 == 0 ? i : 0, {1});
+  for (int turns = 0; turns < 200; ++turns) {
+    for (int i = 0; i < kRanks; ++i) {
+      Hold hold(r.engine(i).gate());
+      r.engine(i).poll_all();  // and no refill
+    }
+    r.world.skip(100'000);
+  }
+  for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+  ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+}
+END_TEST
+
 START_TEST(nothing_of_what_is_sent_can_be_read_on_its_way) {
   for (const Protection kind : {Protection::kOff, Protection::kAuth, Protection::kOn}) {
     SimRanks r(2, SimRanks::no_faults(), protected_by(kind));

@@ -277,8 +277,7 @@ const Row kTable[] = {
     {{"LITE_ENCRYPT", "choice", "off", "off, auth or on",
       "How messages are protected on the network: auth gives them tags, by which what was changed, "
       "repeated or left out on its way is found out and ends the connection; on hides their "
-      "content "
-      "as well. The same on all ranks: see docs/security.md."},
+      "content as well. The same on all ranks: see docs/security.md."},
      [](MPLITE_PARSE) {
        for (const Protection kind : {Protection::kOff, Protection::kAuth, Protection::kOn}) {
          if (std::strcmp(text, protection_name(kind)) != 0) continue;

@@ -257,7 +257,8 @@ HelloContext Handshaker::hello_context(const Connection& c) const {
 
 // Whether the stream of one more connection can be protected, if it has to be.
 bool Handshaker::may_protect(const Connection& c) const {
-  return core_.options.protection == 0 || core_.net.may_protect(c.fd);
+  return core_.options.protection == 0 || core_.net.may_protect(c.fd) ||
+         (!core_.mode.in_signal_handler && core_.net.refill() && core_.net.may_protect(c.fd));
 }
 
 // The last Hello has been said; what follows is the stream.

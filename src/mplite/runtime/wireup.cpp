@@ -203,8 +203,7 @@ bool protections_differ(const void* table, int size, BoundedText& out) {
     };
     out.add(
         "rank 0 on host %s has LITE_ENCRYPT=%s, and rank %d on host %s has LITE_ENCRYPT=%s; give "
-        "all "
-        "ranks the same",
+        "all ranks the same",
         first.host, name(first), i, blob.host, name(blob));
     return true;
   }
