@@ -245,6 +245,8 @@ void Sim::draw_roads(std::uint64_t seed) {
     addresses.push_back(count);
     const int good = static_cast<int>(roads.below(static_cast<std::uint64_t>(count)));
     for (int k = 0; k < count; ++k) {
+      if (roads.chance(256))
+        world->slow_down(i, k, static_cast<std::int64_t>(roads.below(1'000'000'000)));
       if (k == good || roads.chance(512)) continue;
       // Silence takes who polls and looks at the clock.
       static const int errors[] = {EHOSTUNREACH, ECONNREFUSED, -1};

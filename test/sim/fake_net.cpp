@@ -189,6 +189,9 @@ void FakeWorld::maybe_break(int index) {
 }
 
 void FakeWorld::set_road(int host, int network, int error) { roads_[{host, network}] = error; }
+void FakeWorld::slow_down(int host, int network, std::int64_t ns) {
+  slow_roads_[{host, network}] = ns;
+}
 
 void FakeWorld::kill(int host) {
   dead_[static_cast<std::size_t>(host)] = true;
@@ -324,9 +327,9 @@ void FakeWorld::close_socket(int index) {
   if (s.kind == Kind::kStream || connecting) {
     Socket& far = sockets_[static_cast<std::size_t>(s.other)];
     if (far.kind == Kind::kStream && !s.muted) {
-      if (s.in_bytes > 0 ||
-          (connecting &&
-           s.connect_due > now_)) {  // unread data makes it a reset, and so does half a connection
+      if (connecting && s.connect_due > now_) {  // half a connection is never accepted
+        far.kind = Kind::kClosed;
+      } else if (s.in_bytes > 0) {  // unread data makes it a reset
         if (far.reset_due < 0)
           far.reset_due = now_ + static_cast<std::int64_t>(random_.below(
                                      static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
@@ -359,6 +362,8 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
   if (faulty && random_.chance(faults_.unanswered)) return -EINPROGRESS;
   s.connect_due = now_ + static_cast<std::int64_t>(
                              random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1));
+  if (const auto slow = slow_roads_.find({host, network}); slow != slow_roads_.end())
+    s.connect_due += slow->second;
   due_at(s.connect_due, index);
   if (broken > 0) {
     s.connect_error = broken;

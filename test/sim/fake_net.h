@@ -88,6 +88,8 @@ class FakeWorld {
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
   // well.
   void set_road(int host, int network, int error);
+  // A call to that address of the host is answered so much later.
+  void slow_down(int host, int network, std::int64_t ns);
   // No more faults but short_io and delays: for the drain at the end.
   void calm() { faults_ = calm_; }
   void stop_corruption() { faults_.corrupt = 0; }
@@ -197,7 +199,8 @@ class FakeWorld {
   std::vector<std::unique_ptr<FakeNet>> nets_;
   std::vector<bool> signal_, call_signal_;
   std::vector<bool> dead_;
-  std::map<std::pair<int, int>, int> roads_;      // host and network: see set_road
+  std::map<std::pair<int, int>, int> roads_;  // host and network: see set_road
+  std::map<std::pair<int, int>, std::int64_t> slow_roads_;
   std::map<std::pair<int, int>, int> listeners_;  // of host and network
   std::vector<std::vector<int>> by_host_;
   using Due = std::pair<std::int64_t, int>;

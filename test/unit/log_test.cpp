@@ -82,6 +82,8 @@ START_TEST(a_note_becomes_one_sentence_on_one_line) {
       {NoteCode::kAcceptFailed, -1, EMFILE, HelloFault::kNone,
        "cannot accept a connection: Too many open files (raise the limit on open files: ulimit "
        "-n)"},
+      {NoteCode::kAddressSlow, 2, 0, HelloFault::kNone,
+       "rank 2 does not answer at 10.0.0.9 port 4444: another of its addresses does"},
       {NoteCode::kAddressFailed, 2, EHOSTUNREACH, HelloFault::kNone,
        "rank 2 does not answer at 10.0.0.9 port 4444 (No route to host): its next address is "
        "tried"},

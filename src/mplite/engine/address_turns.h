@@ -10,7 +10,8 @@
 namespace mplite {
 
 // Addresses have numbers, 0 the best. A round tries each once: in order, but those last that led
-// nowhere with other peers. Signal-safe.
+// nowhere with other peers. One that has not answered for a while is tried on beside the next, and
+// whichever answers first is taken (RFC 8305). Signal-safe.
 class AddressTurns {
  public:
   // Of a peer with `count` addresses; bits of `last`: those that are tried last.
@@ -30,11 +31,19 @@ class AddressTurns {
   // Rounds that are over.
   int rounds() const MPLITE_SIGNAL_SAFE { return rounds_; }
 
-  // An attempt with the current one has failed with `error`; `final`: another would, too.
-  void failed(int error, bool final) MPLITE_SIGNAL_SAFE {
-    error_[current_] = static_cast<std::uint16_t>(error);
-    if (final) final_ = static_cast<std::uint8_t>(final_ | 1u << current_);
+  // An attempt with that one has failed with `error`; `final`: another would, too.
+  void failed(int number, int error, bool final) MPLITE_SIGNAL_SAFE {
+    error_[number] = static_cast<std::uint16_t>(error);
+    if (final) final_ = static_cast<std::uint8_t>(final_ | 1u << number);
   }
+  // An attempt with that one has come through: it is the current one. Bits of `beside`: those that
+  // were being tried as well.
+  void answered(int number, std::uint8_t beside) MPLITE_SIGNAL_SAFE {
+    current_ = static_cast<std::uint8_t>(number);
+    overtaken_ = beside;
+  }
+  // Bits: those that another one was quicker than.
+  std::uint8_t overtaken() const MPLITE_SIGNAL_SAFE { return overtaken_; }
   // Why the last attempt with an address failed; 0: none has.
   int error_of(int number) const MPLITE_SIGNAL_SAFE { return error_[number]; }
   // The current one's connection was closed before it was up. Whether that is no accident any more,
@@ -65,6 +74,20 @@ class AddressTurns {
     return same_round;
   }
 
+  // On to the next of this round that may be of use, while the current one is tried on. Bits of
+  // `tried`: those that are being tried. False: there is none, and the current one stays.
+  bool next_beside(std::uint8_t tried) MPLITE_SIGNAL_SAFE {
+    for (int position = position_ + 1; position < count_; ++position) {
+      const std::uint8_t number = number_at(position);
+      if (((final_ | tried) >> number & 1) != 0) continue;
+      position_ = static_cast<std::uint8_t>(position);
+      current_ = number;
+      closes_ = 0;
+      return true;
+    }
+    return false;
+  }
+
   // The current one leads to the peer. Returns bits: those that have been tried and do not.
   std::uint8_t reached() MPLITE_SIGNAL_SAFE {
     std::uint8_t dead = 0;
@@ -92,6 +115,26 @@ class AddressTurns {
   std::uint8_t final_ = 0;
   std::uint8_t rounds_ = 0;
   std::uint8_t closes_ = 0;  // of the current one, in a row
+  std::uint8_t overtaken_ = 0;
+};
+
+// Which numbers of addresses led nowhere with some peer where another one did lead to it: hosts of
+// a cluster list their networks in the same order. A member of Connector. Signal-safe.
+class DeadAddresses {
+ public:
+  // A peer was reached at its address number `current`; bits of `failed`: attempts with those ended
+  // in an error, of `overtaken`: in nothing yet. Once that may be a lost SYN, twice it is no
+  // accident.
+  void learn(int current, std::uint8_t failed, std::uint8_t overtaken) MPLITE_SIGNAL_SAFE {
+    const auto others = static_cast<std::uint8_t>(~(1u << current));
+    dead_ = static_cast<std::uint8_t>((dead_ | failed | (overtaken & slow_)) & others);
+    slow_ = static_cast<std::uint8_t>((slow_ | overtaken) & others);
+  }
+  std::uint8_t bits() const MPLITE_SIGNAL_SAFE { return dead_; }
+
+ private:
+  std::uint8_t dead_ = 0;
+  std::uint8_t slow_ = 0;  // not quick enough for one peer so far
 };
 
 }  // namespace mplite

@@ -81,7 +81,8 @@ struct ConnectionHandshake {
   HelloRealm realm = HelloRealm::kJob;
   int claimed = -1;              // theirs, kPair: the peer that it says it is
   unsigned stall_round = 0;      // stalled: the round in which it was looked at last
-  std::int64_t deadline_ns = 0;  // theirs
+  std::uint8_t address = 0;      // ours: the number of the peer's address
+  std::int64_t deadline_ns = 0;  // theirs; ours, of a peer with several addresses: for TCP
   std::int64_t tcp_up_ns = 0;    // ours: when connect() succeeded
   Hello hello = {};              // what we sent last, or the challenge we answered
   std::uint32_t heard_bytes = 0;

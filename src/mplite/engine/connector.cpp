@@ -13,12 +13,18 @@ namespace {
 constexpr std::int64_t kTieNs =
     500'000'000;  // after a tie the peer's connection has this long before we try again
 constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
-// So long an address has to answer, before the next one is tried; doubled each round. Twice the
-// time after which TCP sends a SYN again, as that may be lost on the best of networks.
+// Of several addresses each has so long to answer before the next one is tried beside it (RFC 8305,
+// section 5),
+constexpr std::int64_t kBesideNs = 250'000'000;
+// and so long until its attempt is given up; doubled each round. Twice the time after which TCP
+// sends a SYN again, as that may be lost on the best of networks.
 constexpr std::int64_t kAddressNs = 2'000'000'000;
 constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
 constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
+
+// An attempt that ends like this was cut off on its way: nothing is wrong with the address.
+bool is_closed(int error) { return error == ECONNRESET || error == ECONNABORTED || error == EPIPE; }
 
 // Reasons for which a connect fails now and may succeed a moment later: the network on the way is
 // not there at present, or a resource of this host is used up. Not ECONNREFUSED: the peer's
@@ -60,7 +66,7 @@ int Connector::want_connection(int peer) {
   p.give_up_ns = now + core_.options.connect_timeout_ns;
   p.attempts = 0;
   p.connect_error = 0;
-  p.turns.start(parts_.remote.address_count(peer), dead_addresses_);
+  p.turns.start(parts_.remote.address_count(peer), dead_addresses_.bits());
   begin_connect(peer);
   return p.state == PeerState::kLost ? -p.error : 0;
 }
@@ -79,7 +85,7 @@ bool Connector::make_room() {
 // Starts our attempt if it can be started now; poll() tries again otherwise.
 void Connector::begin_connect(int peer) {
   Peer& p = core_.peers[peer];
-  if (p.connection != nullptr) return;
+  if (p.connection != nullptr || go_on_with_attempt(peer)) return;
   if (core_.connections.free_count() == 0) {
     if (core_.mode.in_signal_handler || !parts_.up.refill())
       return;  // retried from poll() in ordinary context
@@ -103,11 +109,14 @@ void Connector::begin_connect(int peer) {
   if (core_.is_remote(peer)) parts_.remote.prepare(*c, peer);
   core_.set_state(*c, ConnectionState::kConnecting);
   core_.net.set_options(fd, core_.options.stream);
+  c->handshake.address = static_cast<std::uint8_t>(p.turns.current());
   p.connection = c;
-  if (const int count = p.turns.count(); count > 1)
-    p.next_address_ns =
-        core_.net.now_ns() + (std::min(kAddressNs, core_.options.connect_timeout_ns / (count + 1))
-                              << std::min(p.turns.rounds(), 4));
+  if (const int count = p.turns.count(); count > 1) {
+    const std::int64_t now = core_.net.now_ns();
+    const std::int64_t share = core_.options.connect_timeout_ns / (count + 1);
+    p.next_address_ns = now + std::min(kBesideNs, share / 2);
+    c->handshake.deadline_ns = now + (std::min(kAddressNs, share) << std::min(p.turns.rounds(), 4));
+  }
   core_.handshaking.add(*c);
   parts_.signals.drive(fd);
   const int rc = core_.net.connect(fd, address);
@@ -119,6 +128,45 @@ void Connector::begin_connect(int peer) {
   c->interest = kReadable | kWritable;
   if (int error = core_.net.watch(fd, c->pool_handle, c->interest); error < 0)
     attempt_failed(*c, -error);
+}
+
+// An attempt with the address whose turn it is may be under way: it is the newest one again.
+bool Connector::go_on_with_attempt(int peer) {
+  Peer& p = core_.peers[peer];
+  if (p.turns.count() < 2) return false;
+  for_each_attempt(peer, nullptr, [&p](Connection& c) {
+    if (c.handshake.address == p.turns.current()) p.connection = &c;
+  });
+  if (p.connection == nullptr) return false;
+  p.next_address_ns = core_.net.now_ns() + kBesideNs;
+  return true;
+}
+
+// Bits: the addresses of our attempts.
+std::uint8_t Connector::addresses_tried(int peer, const Connection* except) {
+  std::uint8_t tried = 0;
+  for_each_attempt(peer, except, [&tried](const Connection& c) {
+    tried = static_cast<std::uint8_t>(tried | 1u << c.handshake.address);
+  });
+  return tried;
+}
+
+// The newest attempt has had no answer for a while: the next address is tried beside it.
+void Connector::try_another_beside(int peer) {
+  Peer& p = core_.peers[peer];
+  if (p.turns.next_beside(addresses_tried(peer, nullptr))) {
+    p.connection = nullptr;
+    p.retry_ns = 0;
+    begin_connect(peer);
+  } else {
+    p.next_address_ns = p.connection->handshake.deadline_ns;
+  }
+}
+
+void Connector::answered(Connection& c) {
+  Peer& p = core_.peers[c.peer];
+  p.connection = &c;
+  if (p.turns.count() > 1) p.turns.answered(c.handshake.address, addresses_tried(c.peer, &c));
 }
 
 // The connection has come up: its policies begin.
@@ -138,9 +186,12 @@ void Connector::come_up(Connection& c, int peer) {
   if (c.handshake.heard_apart) parts_.callers.proved(c);
   c.peer = peer;
   if (c.handshake.ours && p.turns.count() > 1) {
-    const int current = p.turns.current();
-    dead_addresses_ =
-        static_cast<std::uint8_t>((dead_addresses_ | p.turns.reached()) & ~(1u << current));
+    const std::uint8_t overtaken = p.turns.overtaken();
+    for (int i = 0; i < p.turns.count(); ++i) {
+      const sockaddr_storage address = parts_.remote.address_of(peer, i);
+      if ((overtaken >> i & 1) != 0) core_.notes.note(NoteCode::kAddressSlow, peer, 0, &address);
+    }
+    dead_addresses_.learn(p.turns.current(), p.turns.reached(), overtaken);
   } else if (!c.handshake.ours) {
     p.turns.called_from(parts_.remote.address_count(peer),
                         std::max(parts_.remote.find_address(peer, c.remote), 0));
@@ -172,6 +223,7 @@ bool Connector::is_lower(int peer) const {
 void Connector::attempt_failed(Connection& c, int error) {
   const int peer = c.peer;
   Peer& p = core_.peers[peer];
+  if (p.connection != &c) return attempt_beside_failed(c, error);
   const bool spoke = is_tcp_up(c);
   const bool proved = c.state == ConnectionState::kAwaitAccept;  // it is the peer that we called
   if (spoke)
@@ -180,7 +232,7 @@ void Connector::attempt_failed(Connection& c, int error) {
   p.connection = nullptr;
   drop(c);
   // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
-  const bool closed = error == ECONNRESET || error == ECONNABORTED || error == EPIPE;
+  const bool closed = is_closed(error);
   const bool final = !closed && (spoke || !may_pass(error));
   if (!closed && p.turns.count() > 1 && !is_shortage(error))
     return try_next_address(peer, error, final);
@@ -191,11 +243,24 @@ void Connector::attempt_failed(Connection& c, int error) {
               closed && is_lower(peer) ? kTieNs : kRetryNs << (p.attempts < 6 ? p.attempts : 6));
 }
 
+// An attempt that is not the newest one has failed. Its address is tried again in its turn.
+void Connector::attempt_beside_failed(Connection& c, int error) {
+  const int peer = c.peer;
+  Peer& p = core_.peers[peer];
+  const int number = c.handshake.address;
+  drop(c);
+  if (is_closed(error) || is_shortage(error)) return;
+  const sockaddr_storage address = parts_.remote.address_of(peer, number);
+  p.turns.failed(number, error, !may_pass(error));
+  if (p.turns.exhausted()) return lose(peer, error);
+  if (p.turns.rounds() == 0) core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
+}
+
 // The peer has several addresses, and the current one did not lead to it.
 void Connector::try_next_address(int peer, int error, bool final) {
   Peer& p = core_.peers[peer];
   const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
-  p.turns.failed(error, final);
+  p.turns.failed(p.turns.current(), error, final);
   if (p.turns.exhausted()) return lose(peer, error);
   if (p.turns.rounds() == 0) core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
   const bool same_round = p.turns.next();
@@ -254,22 +319,40 @@ void Connector::lose(int peer, int error) {
     p.connection = nullptr;
     drop(*c);
   }
+  for_each_attempt(peer, nullptr, [this](Connection& c) { drop(c); });
   if (!core_.quiescing && !departed)
     core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
                      error, core_.is_remote(peer) ? &parts_.remote.address_of(peer) : nullptr);
   if (!core_.quiescing && lost_ != nullptr) lost_(lost_self_, peer, error);
 }
 
+// Attempts that others have been made beside, and whose time is over.
+void Connector::look_at_attempts_beside(std::int64_t now) {
+  for (Connection* c = core_.handshaking.first(); c != nullptr;) {
+    const bool over = c->handshake.ours && c->state == ConnectionState::kConnecting &&
+                      core_.peers[c->peer].connection != c && now >= c->handshake.deadline_ns;
+    if (over) attempt_failed(*c, ETIMEDOUT);
+    c = over ? core_.handshaking.first() : c->list_next;  // that may have taken others out
+  }
+}
+
 void Connector::look_at_attempts(std::int64_t now) {
+  look_at_attempts_beside(now);
   for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
     if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
       continue;
     if (now >= p.give_up_ns) {
-      if (p.connection != nullptr && p.turns.count() > 1) p.turns.failed(ETIMEDOUT, false);
+      if (p.turns.count() > 1)
+        for_each_attempt(i, nullptr, [&p](const Connection& c) {
+          p.turns.failed(c.handshake.address, ETIMEDOUT, false);
+        });
       lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
-    } else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
+    } else if (p.connection != nullptr && p.turns.count() > 1 &&
+               now >= p.connection->handshake.deadline_ns) {
       attempt_failed(*p.connection, ETIMEDOUT);
+    } else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
+      try_another_beside(i);
     } else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler) {
       begin_connect(i);  // the handler had no node for it, or the attempt before failed
     }
@@ -287,6 +370,7 @@ void Connector::discount_absence(std::int64_t now) {
       continue;
     p.give_up_ns += away;
     p.next_address_ns += away;
+    for_each_attempt(i, nullptr, [away](Connection& c) { c.handshake.deadline_ns += away; });
   }
 }
 
@@ -313,6 +397,16 @@ bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {
   return false;
 }
 
+// Whether somebody else than `but` is in a handshake who says to be that rank: with several
+// addresses a rank may call at two of them, and ends one.
+bool Connector::is_calling(int peer, const Connection& but) const {
+  for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
+    if (c != &but && !c->handshake.ours && c->handshake.realm == HelloRealm::kJob &&
+        c->handshake.hello.magic != 0 && static_cast<int>(c->handshake.hello.to) == peer)
+      return true;
+  return false;
+}
+
 bool Connector::is_host_of_a_missing_peer(const sockaddr_storage& address) const {
   for (int i = 0; i < core_.peer_count; ++i) {
     const PeerState state = core_.peers[i].state;
@@ -330,10 +424,11 @@ void Connector::refuse(Connection& c, NoteCode why, int error, HelloFault fault)
   const int claimed = c.handshake.realm != HelloRealm::kJob ? c.handshake.claimed
                       : c.handshake.hello.magic != 0        ? static_cast<int>(c.handshake.hello.to)
                                                             : -1;
-  const bool tie = why == NoteCode::kHandshakeClosed &&
-                   (claimed >= 0 ? core_.peers[claimed].connection != nullptr
-                                 : error == ECONNRESET && c.handshake.heard_bytes == 0 &&
-                                       is_host_of_a_connection(c.remote));
+  const bool tie =
+      why == NoteCode::kHandshakeClosed &&
+      (claimed >= 0 ? core_.peers[claimed].connection != nullptr || is_calling(claimed, c)
+                    : error == ECONNRESET && c.handshake.heard_bytes == 0 &&
+                          is_host_of_a_connection(c.remote));
   if (tie) {
     ++core_.counters.ties;
   } else {

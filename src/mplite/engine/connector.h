@@ -53,6 +53,19 @@ class Connector {
   bool is_lower(int peer) const MPLITE_SIGNAL_SAFE;
   // The handshake has come to its end: frames may flow.
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // TCP is up in one of our attempts: it is the peer's connection from now on. Those with other
+  // addresses of that peer are the caller's to end.
+  void answered(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Calls f(Connection&) with each of our attempts to reach the peer, but `except`. It may drop
+  // that one.
+  template <typename F>
+  void for_each_attempt(int peer, const Connection* except, F f) MPLITE_SIGNAL_SAFE {
+    for (Connection* c = core_.handshaking.first(); c != nullptr;) {
+      Connection* const next = c->list_next;
+      if (c->handshake.ours && c->peer == peer && c != except) f(*c);
+      c = next;
+    }
+  }
   // Our attempt has come to an end.
   void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   // Somebody who did not prove to be of this job: noted, dropped; the job goes on.
@@ -80,11 +93,17 @@ class Connector {
 
  private:
   void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
+  void attempt_beside_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
+  bool go_on_with_attempt(int peer) MPLITE_SIGNAL_SAFE;
   void try_next_address(int peer, int error, bool final) MPLITE_SIGNAL_SAFE;
+  void try_another_beside(int peer) MPLITE_SIGNAL_SAFE;
+  std::uint8_t addresses_tried(int peer, const Connection* except) MPLITE_SIGNAL_SAFE;
+  void look_at_attempts_beside(std::int64_t now) MPLITE_SIGNAL_SAFE;
   bool make_room() MPLITE_SIGNAL_SAFE;
   void retry_later(int peer, int error, std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   void start_tuning(Connection& c) const MPLITE_SIGNAL_SAFE;
   bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
+  bool is_calling(int peer, const Connection& but) const MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;
   const Parts parts_;
@@ -92,7 +111,7 @@ class Connector {
   void* lost_self_ = nullptr;
   std::int64_t deadlines_looked_ns_ = 0;
   std::int64_t silence_look_ns_ = 0;
-  std::uint8_t dead_addresses_ = 0;  // numbers of those that led nowhere where another did
+  DeadAddresses dead_addresses_;
 };
 
 }  // namespace mplite

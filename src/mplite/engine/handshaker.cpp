@@ -62,6 +62,8 @@ void Handshaker::step(Connection& c) {
         connector_.attempt_failed(c, -rc);
         break;
       }
+      connector_.answered(c);
+      end_attempts(c.peer, &c);
       if (!say_hello(c)) {
         connector_.attempt_failed(c, ECONNABORTED);
         break;
@@ -177,14 +179,14 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     // Both sides started one: the one that the lower rank began stays. Ours had sent no frame
     // yet, so nothing is lost with it.
     ++core_.counters.ties;
-    Connection* own = p.connection;
+    const Connection* own = p.connection;
     // One that has not been challenged yet may be on its way to an address that leads nowhere, or
     // to somebody else. The peer has no proof of it, and so keeps its own.
     const bool in_vain = p.turns.count() > 1 && own->state != ConnectionState::kAwaitAccept;
     if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
     p.connection = nullptr;
-    yield_tie(*own);
   }
+  end_attempts(peer, nullptr);
   if (!may_protect(c)) return connector_.refuse(c, NoteCode::kAcceptFailed, ENOMEM);
   if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
   protect(c, peer, said);
@@ -234,12 +236,15 @@ void Handshaker::hear_hello(Connection& c, const Hello& said) {
   }
 }
 
-// Our attempt ends in favour of the peer's. If the peer's listener has it already, it hears who we
-// are before the end, and so does not take us for a stranger that came and went.
-void Handshaker::yield_tie(Connection& own) {
-  if (own.state == ConnectionState::kConnecting && core_.net.connect_result(own.fd) == 0)
-    say_hello(own);
-  connector_.drop(own);
+// Our attempts but that one end, in favour of it or of the peer's own. If the peer's listener has
+// one already, it hears who we are before the end, and so does not take us for a stranger that came
+// and went.
+void Handshaker::end_attempts(int peer, const Connection* except) {
+  connector_.for_each_attempt(peer, except, [this](Connection& own) {
+    if (own.state == ConnectionState::kConnecting && core_.net.connect_result(own.fd) == 0)
+      say_hello(own);
+    connector_.drop(own);
+  });
 }
 
 HelloContext Handshaker::hello_context(const Connection& c) const {

@@ -41,7 +41,7 @@ class Handshaker {
   bool say(Connection& c, const Hello& message) MPLITE_SIGNAL_SAFE;
   bool say_hello(Connection& c) MPLITE_SIGNAL_SAFE;
   bool hear(Connection& c) MPLITE_SIGNAL_SAFE;
-  void yield_tie(Connection& own) MPLITE_SIGNAL_SAFE;
+  void end_attempts(int peer, const Connection* except) MPLITE_SIGNAL_SAFE;
   bool may_protect(const Connection& c) const MPLITE_SIGNAL_SAFE;
   void protect(const Connection& c, int peer, const Hello& heard) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context(const Connection& c) const MPLITE_SIGNAL_SAFE;

@@ -15,17 +15,17 @@ struct SendQueue {
 };
 
 struct Peer {
-  Connection* connection = nullptr;
-  SendQueue control, bulk;      // what has not been cut into frames
-  std::int64_t give_up_ns = 0;  // while kMaking, without TCP
-  int connect_error = 0;        // of the last attempt, 0: none, or TCP was up
+  Connection* connection = nullptr;  // while kMaking: the newest attempt
+  SendQueue control, bulk;           // what has not been cut into frames
+  std::int64_t give_up_ns = 0;       // while kMaking, without TCP
+  int connect_error = 0;             // of the last attempt, 0: none, or TCP was up
   int error = 0;
   int corks = 0;
   PeerState state = PeerState::kIdle;
   std::uint8_t attempts = 0;         // ours that were closed before they were up
   AddressTurns turns;                // which of its addresses we try, or are connected to
   std::int64_t retry_ns = 0;         // no new one before
-  std::int64_t next_address_ns = 0;  // with several: the attempt has so long to get an answer
+  std::int64_t next_address_ns = 0;  // with several: another one is tried beside it from then on
 };
 
 }  // namespace mplite

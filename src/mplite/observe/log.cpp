@@ -61,6 +61,10 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
       std::snprintf(text, size, "rank %d does not answer at %s (%s): its next address is tried",
                     peer, from, reason);
       return;
+    case NoteCode::kAddressSlow:
+      std::snprintf(text, size, "rank %d does not answer at %s: another of its addresses does",
+                    peer, from);
+      return;
     case NoteCode::kPeerLost: std::snprintf(text, size, "lost rank %d: %s", peer, reason); return;
     case NoteCode::kForeignLost:
       std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);

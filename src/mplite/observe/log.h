@@ -20,6 +20,7 @@ enum class NoteCode : std::uint8_t {
   kNoDescriptor,      // none is left: an unproved connection was dropped for one of ours; error
   kAcceptFailed,      // error (EMFILE and kin)
   kAddressFailed,     // peer does not answer at `from`, one of its addresses; error
+  kAddressSlow,       // peer was reached at another address before it answered at `from`
   kPeerLost,          // peer; error
   kForeignLost,       // a process of another job, at `from`; error
   kBadFrame,          // peer; nonsense in the stream of a proved peer
