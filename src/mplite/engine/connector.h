@@ -60,8 +60,10 @@ class Connector {
   // that one.
   template <typename F>
   void for_each_attempt(int peer, const Connection* except, F f) MPLITE_SIGNAL_SAFE {
-    for (Connection* c = core_.handshaking.first(); c != nullptr;) {
-      Connection* const next = c->list_next;
+    const Peer& p = core_.peers[peer];
+    const bool several = p.turns.count() > 1;
+    for (Connection* c = several ? core_.handshaking.first() : p.connection; c != nullptr;) {
+      Connection* const next = several ? c->list_next : nullptr;
       if (c->handshake.ours && c->peer == peer && c != except) f(*c);
       c = next;
     }

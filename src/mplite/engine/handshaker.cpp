@@ -184,9 +184,9 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     // to somebody else. The peer has no proof of it, and so keeps its own.
     const bool in_vain = p.turns.count() > 1 && own->state != ConnectionState::kAwaitAccept;
     if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
-    p.connection = nullptr;
   }
   end_attempts(peer, nullptr);
+  p.connection = nullptr;
   if (!may_protect(c)) return connector_.refuse(c, NoteCode::kAcceptFailed, ENOMEM);
   if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
   protect(c, peer, said);
