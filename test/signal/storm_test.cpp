@@ -184,6 +184,15 @@ START_TEST(handler_runs_on_the_applications_alternate_stack_and_uses_little_of_i
 }
 END_TEST
 
+START_TEST(handler_that_decrypts_allocates_nothing_and_uses_little_of_the_stack) {
+  for (const char* protection : {"auth", "on"}) {
+    setenv("LITE_ENCRYPT", protection, 1);
+    run_traffic(true, true);
+  }
+  unsetenv("LITE_ENCRYPT");
+}
+END_TEST
+
 // Only to show that the trap is there: without this the tests above could not fail.
 START_TEST(trap_catches_an_allocation) {
   const pid_t child = fork();
