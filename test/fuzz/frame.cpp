@@ -1,7 +1,7 @@
 // The engine's receive path, with a hostile rank behind a proved handshake: frames with true and
 // untrue headers, cut anywhere, between whatever the layer above does (channel messages and
-// transfers, or MP_* messages). A second peer is honest: its messages must arrive whole whatever
-// the first one sends.
+// transfers, or MP_* messages). With LITE_ENCRYPT they come in records. A second peer is honest:
+// its messages must arrive whole whatever the first one sends.
 #include <algorithm>
 #include <cerrno>
 #include <deque>
@@ -57,10 +57,12 @@ struct Run {
   explicit Run(Choices& choices)
       : input(choices),
         setup(input.byte()),
+        protection((setup & 128) != 0 ? sim::offer_of(input.byte()) : std::uint8_t{0}),
         ranks(
             3, SimRanks::no_faults(), [this](EngineOptions& o) { change(o); }, 1, 1u << kHostile),
-        hostile(ranks.world, kHostile, 3, secret) {}
+        hostile(ranks.world, kHostile, 3, secret, protection) {}
   void change(EngineOptions& o) {
+    o.protection = protection;
     if (o.rank != kVictim) return;
     o.frame_tries = setup & 1;
     o.detach_after = (setup & 2) != 0 ? 2 : 0;
@@ -88,7 +90,7 @@ struct Run {
 
   static constexpr std::uint8_t secret[32] = {};  // as SimRanks has it
   Choices& input;
-  std::uint8_t setup;
+  std::uint8_t setup, protection;
   std::unique_ptr<Messages> messages;  // dies after the engines
   SimRanks ranks;
   fuzz::HostileRank hostile;
@@ -254,7 +256,10 @@ void Run::step(Step what) {
     }
     case kRawBytes: {
       const auto bytes = input.bytes(some);
-      hostile.write(bytes.data(), bytes.size());
+      if (some % 2 == 0)
+        hostile.write(bytes.data(), bytes.size());
+      else
+        hostile.write_unsealed(bytes.data(), bytes.size());
       break;
     }
     case kPoll:
@@ -432,10 +437,19 @@ std::vector<fuzz::Seed> fuzz_seeds() {
   // A transfer with an id that comes to life while the frame is on its way.
   seeds.push_back({0,  kTransfer, 42, 100,       kCancel, 0,   kFrame,    0,  2, 100, 4, 0, 1,
                    50, kPoll,     0,  kTransfer, 41,      100, kRawBytes, 50, 1, 2,   3, 4});
+  // The same in records.
+  for (std::size_t i = 0, plain = seeds.size(); i < plain; ++i) {
+    fuzz::Seed s = seeds[i];
+    s[0] |= 128;
+    s.insert(s.begin() + 1, static_cast<std::uint8_t>(i));
+    seeds.push_back(s);
+  }
   return seeds;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  static const bool prepared = hello_prepare();
+  check(prepared);
   alloc_trap::install();
   Choices input(data, size);
   std::make_unique<Run>(input)->go();

@@ -10,15 +10,21 @@
 
 namespace sim {
 
+// One of four, by the low bits: both kinds, with AES (where the processor has it) and without.
+inline std::uint8_t offer_of(unsigned which) {
+  using mplite::Protection;
+  const std::uint8_t offer =
+      mplite::protection_offer((which & 1) != 0 ? Protection::kOn : Protection::kAuth);
+  return (which & 2) != 0 ? offer : static_cast<std::uint8_t>(offer & ~mplite::kProtectionAes);
+}
+
 // Of all ranks of a seed's world, as in EngineOptions: none for every other one. With a generator
 // of its own, so that a seed's world stays what it was.
 inline std::uint8_t drawn_protection(std::uint64_t seed) {
-  using mplite::Protection;
   Random random(seed ^ std::uint64_t{0x656e} << 48);
   if (random.chance(512)) return 0;
-  const Protection kind = random.chance(512) ? Protection::kAuth : Protection::kOn;
-  const std::uint8_t offer = mplite::protection_offer(kind);
-  return random.chance(512) ? offer : static_cast<std::uint8_t>(offer & ~mplite::kProtectionAes);
+  const unsigned kind = random.chance(512) ? 0 : 1, aes = random.chance(512) ? 2 : 0;
+  return offer_of(kind | aes);
 }
 
 // `keep`: outlives the engine.
