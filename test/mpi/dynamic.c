@@ -152,6 +152,37 @@ static void by_active_messages(MPI_Comm comm)
     free(out);
 }
 
+/* Processes of the other job are none of ours, though they have the same numbers there. */
+static void groups_of_both(MPI_Comm inter, MPI_Comm merged)
+{
+    MPI_Group ours, theirs, all, both, left, none;
+    int how, size, remote, zero = 0, place;
+    MPI_Comm_group(inter, &ours);
+    MPI_Comm_remote_group(inter, &theirs);
+    MPI_Comm_group(merged, &all);
+    MPI_Group_union(ours, theirs, &both);
+    MPI_Group_compare(both, all, &how);
+    CHECK(how == MPI_IDENT || how == MPI_SIMILAR, "both jobs are another group than all of them");
+    MPI_Group_difference(all, theirs, &left);
+    MPI_Group_compare(left, ours, &how);
+    CHECK(how == MPI_IDENT, "all without the others is another group than ours");
+    MPI_Group_intersection(ours, theirs, &none);
+    MPI_Group_size(none, &size);
+    CHECK(size == 0, "%d processes are of both jobs", size);
+    MPI_Group_translate_ranks(theirs, 1, &zero, ours, &place);
+    CHECK(place == MPI_UNDEFINED, "the other job's first process is our rank %d", place);
+    MPI_Group_size(all, &size);
+    MPI_Comm_remote_size(inter, &remote);
+    MPI_Group_translate_ranks(theirs, 1, &zero, all, &place);
+    CHECK(place == 0 || place == size - remote, "the other job's first process is rank %d", place);
+    MPI_Group_free(&none);
+    MPI_Group_free(&left);
+    MPI_Group_free(&both);
+    MPI_Group_free(&all);
+    MPI_Group_free(&theirs);
+    MPI_Group_free(&ours);
+}
+
 static void talk(MPI_Comm inter)
 {
     int remote, all, me, sum, mine = 1;
@@ -163,6 +194,7 @@ static void talk(MPI_Comm inter)
     MPI_Intercomm_merge(inter, 0, &merged);
     MPI_Comm_size(merged, &all);
     MPI_Comm_rank(merged, &me);
+    groups_of_both(inter, merged);
     everybody_to_everybody(merged, all, 7);
     one_sided(merged);
     by_active_messages(merged);

@@ -89,13 +89,24 @@ static inline void start(int *argc, char ***argv)
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
 }
 
-/* Prints what MPI says of an error, as "error: CALL: TEXT". */
+/* Prints what MPI says of an error, as "error: CALL: TEXT". A text that does not fit ends the
+ * program. */
 static inline void tell_error(int code, const char *call)
 {
-    char text[MPI_MAX_ERROR_STRING];
-    int length;
-    MPI_Error_string(code, text, &length);
-    printf("error: %s: %s\n", call, text);
+    struct {
+        char text[MPI_MAX_ERROR_STRING], beyond[64], more[4096];
+    } said;
+    int length, i;
+    memset(&said, 0, sizeof said);
+    memset(said.beyond, 'x', sizeof said.beyond);
+    MPI_Error_string(code, said.text, &length);
+    for (i = 0; i < (int) sizeof said.more; i++)
+        if (said.more[i] != 0 || said.beyond[i % (int) sizeof said.beyond] != 'x') {
+            printf("MPI_Error_string has written beyond MPI_MAX_ERROR_STRING\n");
+            fflush(stdout);
+            abort();
+        }
+    printf("error: %s: %s\n", call, said.text);
     fflush(stdout);
 }
 

@@ -28,7 +28,26 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
-  echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);' >"$1/src/mpi/errhan/errutil.c"
+  {
+    echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);'
+    echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen);'
+    echo '    maxlen > 0'
+    echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen)'
+    printf '    if (maxlen > 0)\n%.0s' 1 2 3 4
+    echo '}'
+    echo '    maxlen > 0'
+  } >"$1/src/mpi/errhan/errutil.c"
+  mkdir -p "$1/src/mpi/group"
+  {
+    printf '    int size1, i, k, g1_idx, g2_idx, l1_pid, l2_pid, nnew;\n%.0s' 1 2
+    echo '    int g1_idx, g2_idx, nnew, i, k, size1, size2, mylpid;'
+    echo '    int i, g2_idx, l1_pid, l2_pid;'
+    echo '            int lpid = group_ptr1->lrank_to_lpid[i].lpid;'
+    echo '        int lpid_offset = gp2->lrank_to_lpid[0].lpid;'
+    echo '        MPIR_Assert(lpid_offset >= 0);'
+    echo '            int g1_lpid;'
+    echo '        int l1_pid, l2_pid;'
+  } >"$1/src/mpi/group/group_impl.c"
   echo '        if (MPIR_Typerep_reduce_is_supported(op, datatype)) {' >"$1/src/mpi/coll/reduce_local/reduce_local.c"
   mkdir -p "$1/src/mpi/coll/allreduce"
   for file in recursive_doubling reduce_scatter_allgather smp; do
