@@ -16,7 +16,6 @@ static unsigned long long seed;
 static long round_number;
 static const char *step_name = "start";
 static long spawned, connected;
-static int groups_are_wrong; /* of two jobs, by the host's fault (one_sided.h) */
 static atomic_ullong checks, messages_checked, bytes_checked;
 
 /* Wrong data ends the job: what comes after it would be judged by it. */

@@ -31,7 +31,7 @@ static void talk(MPI_Comm inter, uint64_t step, int high)
     unexpected(&lane, step + 4);
     if (step >> 16 & 1) {
         at("one-sided of two jobs");
-        use_windows(&lane, step + 5, 1);
+        one_sided(&lane, step + 5);
     }
     MPI_Barrier(merged);
     at("disconnect");
