@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """test/faults: the table is whole and known to the program and the acts; verdicts; reports."""
-import importlib.machinery
-import importlib.util
 import json
 import os
 import re
@@ -18,16 +16,9 @@ import acts  # noqa: E402
 import judge  # noqa: E402
 import report  # noqa: E402
 import table  # noqa: E402
+from script_module import script_module  # noqa: E402
 
-
-def script(name):
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(FAULTS, name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-run = script("run")
+run = script_module(os.path.join(FAULTS, "run"))
 RIGHT = "victim: 120 checks, 0 failed\n"
 ERROR = "error: MPI_Recv: Other MPI error: rank 0 lost rank 2 on host h2 (10.77.0.3 port 1)\n"
 

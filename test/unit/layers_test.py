@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """scripts/layers: what points up is found, in includes and in calls; and nothing in this tree does (run in the build directory)."""
-import importlib.machinery
-import importlib.util
 import os
 import shutil
 import subprocess
@@ -12,15 +10,9 @@ import unittest
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from script_module import script_module  # noqa: E402
 
-def script(name):
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(TOP, "scripts", name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-layers = script("layers")
+layers = script_module(os.path.join(TOP, "scripts", "layers"))
 TWO_FOLDERS = "layer low\nlayer high\n"
 
 

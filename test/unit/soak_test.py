@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """test/soak: what counts as growth; verdicts; reports; what is left of a soak that is stopped."""
-import importlib.machinery
-import importlib.util
 import json
 import os
 import random
@@ -21,16 +19,9 @@ import plot  # noqa: E402
 import report  # noqa: E402
 import strangers  # noqa: E402
 import watch  # noqa: E402
+from script_module import script_module  # noqa: E402
 
-
-def script(name):
-    loader = importlib.machinery.SourceFileLoader(name, os.path.join(SOAK, name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-run = script("run")
+run = script_module(os.path.join(SOAK, "run"))
 MB = judge.MB
 HOUR = 3600
 BOUND = judge.Bound(4 * MB, 0.03)

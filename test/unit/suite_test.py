@@ -2,8 +2,6 @@
 """What scripts/mpi-suite makes of the host's testlists and of its own list, and what scripts/suite-table makes of the results."""
 import argparse
 import contextlib
-import importlib.machinery
-import importlib.util
 import io
 import os
 import sys
@@ -15,16 +13,10 @@ import unittest
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 
+from script_module import script_module  # noqa: E402
 
-def script(name):
-    loader = importlib.machinery.SourceFileLoader(name.replace("-", "_"), os.path.join(TOP, "scripts", name))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    loader.exec_module(module)
-    return module
-
-
-mpi_suite = script("mpi-suite")
-suite_table = script("suite-table")
+mpi_suite = script_module(os.path.join(TOP, "scripts", "mpi-suite"))
+suite_table = script_module(os.path.join(TOP, "scripts", "suite-table"))
 
 
 class Environment(unittest.TestCase):

@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
 """What scripts/tune reckons and writes: which protocol a sample stands for, the cutoffs, and a profile in which other lines stay."""
-import importlib.machinery
-import importlib.util
 import json
 import os
 import subprocess
@@ -11,10 +9,11 @@ import unittest
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+
+from script_module import script_module  # noqa: E402
+
 TUNE = os.path.join(TOP, "scripts", "tune")
-loader = importlib.machinery.SourceFileLoader("tune", TUNE)
-tune = importlib.util.module_from_spec(importlib.util.spec_from_loader("tune", loader))
-loader.exec_module(tune)
+tune = script_module(TUNE)
 
 
 def result(times, rounds=3):

@@ -1,8 +1,6 @@
 #!/usr/bin/env python3
 """What test/bench/tuning plans and reckons: every heuristic has a place, and gains are those of the same round."""
 import argparse
-import importlib.machinery
-import importlib.util
 import os
 import re
 import sys
@@ -11,9 +9,10 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-loader = importlib.machinery.SourceFileLoader("tuning", os.path.join(TOP, "test", "bench", "tuning"))
-tuning = importlib.util.module_from_spec(importlib.util.spec_from_loader("tuning", loader))
-loader.exec_module(tuning)
+
+from script_module import script_module  # noqa: E402
+
+tuning = script_module(os.path.join(TOP, "test", "bench", "tuning"))
 
 
 def sample(name, number, us, count=8):
