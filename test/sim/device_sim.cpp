@@ -18,6 +18,7 @@
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -34,10 +35,12 @@ using mplite::EngineOptions;
 using mplite::PeerAddress;
 using sim::fail;
 using sim::FakeWorld;
+using sim::fill;
 using sim::g_verbose;
 using sim::key_of;
-using sim::pattern;
+using sim::kUntouched;
 using sim::Random;
+using sim::right_bytes;
 
 enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt };
 const char* const kProfileNames[] = {"clean", "handler-only", "reset",
@@ -45,7 +48,6 @@ const char* const kProfileNames[] = {"clean", "handler-only", "reset",
 
 Profile g_profile = Profile::kClean;
 
-constexpr std::uint8_t kUntouched = 0xee;
 constexpr int kMessageKind = 1, kHeaderKind = 2, kDataKind = 3, kMemoryKind = 4, kPutKind = 5;
 // Tag bits that take no part in matching carry the message's number: the receiver learns which one
 // it got, whatever its length.
@@ -357,8 +359,7 @@ void Sim::boot(Rank& r) {
   r.device->pace().set_on(shared_memory && o.tuning.has(mplite::Heuristic::kPacing));
   r.pairs.resize(ranks.size());
   r.memory.resize(kSlots * slot_bytes);
-  for (std::size_t i = 0; i < r.memory.size(); ++i)
-    r.memory[i] = pattern(key_of(kMemoryKind, r.id, r.id, 0), i);
+  fill(r.memory.data(), r.memory.size(), key_of(kMemoryKind, r.id, r.id, 0));
   r.oracle = r.memory;
   if (lite_expose(r.memory.data(), r.memory.size(), &r.key) != LITE_OK)
     fail("rank %d: lite_expose fails", r.id);
@@ -430,8 +431,7 @@ void Sim::send(Rank& r) {
   m.synchronous = random.chance(150);
   Send s = {&r, kMessageKind, to, m.number, {}, true, nullptr};
   s.buffer.resize(m.bytes);
-  const std::uint64_t key = key_of(kMessageKind, r.id, to, m.number);
-  for (std::uint64_t i = 0; i < m.bytes; ++i) s.buffer[i] = pattern(key, i);
+  fill(s.buffer.data(), m.bytes, key_of(kMessageKind, r.id, to, m.number));
   if (random.chance(400)) {
     s.pieces = in_pieces(m.bytes + random.below(3));
     s.pieces->fill(s.buffer);
@@ -509,12 +509,10 @@ void Sim::send_active(Rank& r, int to) {
       r.accesses.size()};
   const std::uint64_t number = p.am_sent.size();
   std::vector<std::uint8_t> header(sent.header_bytes);
-  for (std::size_t i = 0; i < header.size(); ++i)
-    header[i] = pattern(key_of(kHeaderKind, r.id, to, number), i);
+  fill(header.data(), header.size(), key_of(kHeaderKind, r.id, to, number));
   Send s = {&r, kDataKind, to, number, {}, true, nullptr};
   s.buffer.resize(sent.data_bytes);
-  for (std::size_t i = 0; i < s.buffer.size(); ++i)
-    s.buffer[i] = pattern(key_of(kDataKind, r.id, to, number), i);
+  fill(s.buffer.data(), s.buffer.size(), key_of(kDataKind, r.id, to, number));
   p.am_sent.push_back(sent);
   r.sends.push_back(std::move(s));
   const std::size_t index = r.sends.size() - 1;
@@ -540,10 +538,10 @@ void Sim::check_puts_before(const Rank& r, int peer, const AmSent& sent) {
     const Access& a = origin.accesses[index];
     if (!a.pending || !a.left_whole || a.target != r.id) continue;
     const std::uint8_t* is = r.memory.data() + a.slot * slot_bytes + a.offset;
-    for (std::size_t i = 0; i < a.buffer.size(); ++i)
-      if (is[i] != pattern(key_of(kPutKind, peer, r.id, index), i))
-        fail("rank %d: an active message from rank %d is here before byte %zu of put %zu", r.id,
-             peer, i, index);
+    const std::size_t right = right_bytes(is, a.buffer.size(), key_of(kPutKind, peer, r.id, index));
+    if (right != a.buffer.size())
+      fail("rank %d: an active message from rank %d is here before byte %zu of put %zu", r.id, peer,
+           right, index);
   }
 }
 
@@ -566,14 +564,14 @@ void Sim::on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t
     if ((reinterpret_cast<std::uintptr_t>(header) & 15) != 0 ||
         (data_bytes != 0 && (reinterpret_cast<std::uintptr_t>(data) & 15) != 0))
       fail("rank %d: an active message's header or data is not aligned", r.id);
-    for (std::size_t i = 0; i < header_bytes; ++i)
-      if (header[i] != pattern(key_of(kHeaderKind, peer, r.id, number), i))
-        fail("rank %d: header byte %zu of active message %u from rank %d is wrong", r.id, i,
-             handler, peer);
-    for (std::size_t i = 0; i < data_bytes; ++i)
-      if (data[i] != pattern(key_of(kDataKind, peer, r.id, number), i))
-        fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, i, handler,
-             peer);
+    std::size_t right = right_bytes(header, header_bytes, key_of(kHeaderKind, peer, r.id, number));
+    if (right != header_bytes)
+      fail("rank %d: header byte %zu of active message %u from rank %d is wrong", r.id, right,
+           handler, peer);
+    right = right_bytes(data, data_bytes, key_of(kDataKind, peer, r.id, number));
+    if (right != data_bytes)
+      fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, right,
+           handler, peer);
     check_puts_before(r, peer, sent);
   }
   if (winding_down) return;
@@ -680,14 +678,12 @@ void Sim::received(Rank& r, std::size_t index, const lite_status& status) {
     v.buffer = v.pieces->packed();
     v.buffer.resize(delivered);
   }
-  const std::uint64_t key = key_of(kMessageKind, from, r.id, number);
-  for (std::uint64_t i = 0; i < v.buffer.size(); ++i) {
-    const std::uint8_t wanted = i < delivered ? pattern(key, i) : kUntouched;
-    if (v.buffer[i] != wanted)
-      fail("rank %d: byte %llu of message %llu (%llu bytes, room %llu) from rank %d is wrong", r.id,
-           static_cast<unsigned long long>(i), static_cast<unsigned long long>(number),
-           static_cast<unsigned long long>(m.bytes), static_cast<unsigned long long>(v.room), from);
-  }
+  const std::size_t right =
+      right_bytes(v.buffer, delivered, key_of(kMessageKind, from, r.id, number));
+  if (right != v.buffer.size())
+    fail("rank %d: byte %zu of message %llu (%llu bytes, room %llu) from rank %d is wrong", r.id,
+         right, static_cast<unsigned long long>(number), static_cast<unsigned long long>(m.bytes),
+         static_cast<unsigned long long>(v.room), from);
   v.forget_memory();
 }
 
@@ -700,9 +696,7 @@ void Sim::access(Rank& r) {
                          : random.between(1, slot_bytes));
   a.offset = static_cast<std::size_t>(random.below(slot_bytes - bytes + 1));
   a.buffer.assign(bytes, kUntouched);
-  if (a.is_put)
-    for (std::size_t i = 0; i < bytes; ++i)
-      a.buffer[i] = pattern(key_of(kPutKind, r.id, target.id, r.accesses.size()), i);
+  if (a.is_put) fill(a.buffer.data(), bytes, key_of(kPutKind, r.id, target.id, r.accesses.size()));
   target.slot_busy[a.slot] = true;
   r.accesses.push_back(std::move(a));
   const std::size_t index = r.accesses.size() - 1;
@@ -741,8 +735,7 @@ void Sim::access_done(Rank& r, std::size_t index, int error) {
   }
   const std::size_t at = a.slot * slot_bytes + a.offset;
   if (a.is_put)
-    for (std::size_t i = 0; i < a.buffer.size(); ++i)
-      target.oracle[at + i] = pattern(key_of(kPutKind, r.id, a.target, index), i);
+    fill(target.oracle.data() + at, a.buffer.size(), key_of(kPutKind, r.id, a.target, index));
   // A put is complete when it is in the target's memory, not earlier.
   const std::uint8_t* is = a.is_put ? target.memory.data() + at : a.buffer.data();
   if (check_content && std::memcmp(is, target.oracle.data() + at, a.buffer.size()) != 0)

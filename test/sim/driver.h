@@ -1,6 +1,5 @@
 // What the simulations share: command line and main loop, the report of a failure with the line
-// that repeats it, the content of messages, signals off and on. Used by engine_sim.cpp,
-// device_sim.cpp and probe_sim.cpp.
+// that repeats it, signals off and on. Used by engine_sim.cpp, device_sim.cpp and probe_sim.cpp.
 #pragma once
 #include <chrono>
 #include <cstdarg>
@@ -73,21 +72,6 @@ bool settle(FakeWorld& world, const Ranks& ranks, int limit, Turn turn) {
 inline void cut_all(FakeWorld& world, int ranks) {
   for (int a = 0; a < ranks; ++a)
     for (int b = 0; b < a; ++b) world.cut(a, b);
-}
-
-// What every byte of a message is: from who and what it is, and where the byte stands.
-inline std::uint8_t pattern(std::uint64_t key, std::uint64_t offset) {
-  std::uint64_t x = key + (offset >> 3) * 0x9e3779b97f4a7c15u;
-  x ^= x >> 29;
-  x *= 0xbf58476d1ce4e5b9u;
-  x ^= x >> 32;
-  return static_cast<std::uint8_t>(x >> ((offset & 7) * 8));
-}
-inline std::uint64_t key_of(int kind, int from, int to, std::uint64_t number) {
-  return ((static_cast<std::uint64_t>(kind) * 64 + static_cast<std::uint64_t>(from)) * 64 +
-          static_cast<std::uint64_t>(to)) *
-             0x100000001b3u +
-         number * 0xd6e8feb86659fd93u;
 }
 
 // The whole of main: each profile once per seed, from --seed on, for --runs seeds or --seconds.

@@ -17,6 +17,7 @@
 #include "alloc_trap.h"
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
+#include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -32,10 +33,12 @@ using mplite::EngineOptions;
 using mplite::PeerAddress;
 using sim::fail;
 using sim::FakeWorld;
+using sim::fill;
 using sim::g_verbose;
 using sim::key_of;
-using sim::pattern;
+using sim::kUntouched;
 using sim::Random;
+using sim::right_bytes;
 
 enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kStrangers, kMute };
 const char* const kProfileNames[] = {"clean",   "handler-only", "reset",     "kill",
@@ -43,11 +46,6 @@ const char* const kProfileNames[] = {"clean",   "handler-only", "reset",     "ki
 
 Profile g_profile = Profile::kClean;
 
-void fill(std::uint8_t* to, std::uint64_t count, std::uint64_t key) {
-  for (std::uint64_t i = 0; i < count; ++i) to[i] = pattern(key, i);
-}
-
-constexpr std::uint8_t kUntouched = 0xee;
 constexpr int kControlKind = 1, kChannelKind = 2, kTransferKind = 3;
 
 enum class Say : std::uint32_t { kPlain, kEnvelope, kRts, kCts };
@@ -409,10 +407,10 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
       fail("rank %d: control packet of %d bytes from rank %d, sent with %u", r.id, length, from,
            talk.length);
     const std::uint64_t key = key_of(kControlKind, from, r.id, talk.sequence);
-    for (int i = static_cast<int>(sizeof talk); i < length; ++i)
-      if (bytes[i] != pattern(key, static_cast<std::uint64_t>(i)))
-        fail("rank %d: byte %d of control packet %llu from rank %d is wrong", r.id, i,
-             static_cast<unsigned long long>(talk.sequence), from);
+    const std::size_t right = right_bytes(bytes + sizeof talk, talk.length - sizeof talk, key);
+    if (right != talk.length - sizeof talk)
+      fail("rank %d: byte %zu of control packet %llu from rank %d is wrong", r.id,
+           right + sizeof talk, static_cast<unsigned long long>(talk.sequence), from);
     ++p.control_got;
   }
   switch (talk.say) {
@@ -477,7 +475,7 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
   std::vector<std::uint8_t> packet(sizeof(Talk) + filler);
   Talk talk = {what, static_cast<std::uint32_t>(packet.size()), p.control_sent, a, b};
   const std::uint64_t key = key_of(kControlKind, r.id, to, talk.sequence);
-  for (std::size_t i = sizeof talk; i < packet.size(); ++i) packet[i] = pattern(key, i);
+  fill(packet.data() + sizeof talk, filler, key);
   std::memcpy(packet.data(), &talk, sizeof talk);
   ++p.control_sent;  // before: the call may run callbacks that say more
   const bool in_place = !r.in_handler && random.chance(300), split = random.chance(300);
@@ -533,17 +531,14 @@ void Sim::finish_op(Op& op, std::int64_t result) {
         fail("rank %d: message of kind %d number %llu from rank %d has %lld bytes, sent with %llu",
              r.id, op.kind, static_cast<unsigned long long>(op.number), op.peer,
              static_cast<long long>(result), static_cast<unsigned long long>(length));
-      const std::uint64_t key = key_of(op.kind, op.peer, r.id, op.number);
-      for (std::uint64_t i = 0; i < op.buffer.size(); ++i) {
-        const std::uint8_t wanted = i < std::min(length, op.room) ? pattern(key, i) : kUntouched;
-        if (op.buffer[i] != wanted)
-          fail(
-              "rank %d: byte %llu of message kind %d number %llu from rank %d (length %llu, room "
-              "%llu) is wrong",
-              r.id, static_cast<unsigned long long>(i), op.kind,
-              static_cast<unsigned long long>(op.number), op.peer,
-              static_cast<unsigned long long>(length), static_cast<unsigned long long>(op.room));
-      }
+      const std::size_t right = right_bytes(op.buffer, std::min(length, op.room),
+                                            key_of(op.kind, op.peer, r.id, op.number));
+      if (right != op.buffer.size())
+        fail(
+            "rank %d: byte %zu of message kind %d number %llu from rank %d (length %llu, room "
+            "%llu) is wrong",
+            r.id, right, op.kind, static_cast<unsigned long long>(op.number), op.peer,
+            static_cast<unsigned long long>(length), static_cast<unsigned long long>(op.room));
     }
   } else {
     if (!op.buffer.empty())

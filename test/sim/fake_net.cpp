@@ -704,9 +704,10 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
     }
     int found = 0;
     auto& own = world_.by_host_[static_cast<std::size_t>(host_)];
-    const std::size_t start = world_.random_.below(own.size());
+    std::size_t at = world_.random_.below(own.size());
     for (std::size_t i = 0; i < own.size() && found < events_max; ++i) {
-      const int index = own[(start + i) % own.size()];
+      const int index = own[at];
+      if (++at == own.size()) at = 0;
       const FakeWorld::Socket& s = world_.sockets_[static_cast<std::size_t>(index)];
       const unsigned bits = world_.event(s);
       if (bits == 0) continue;

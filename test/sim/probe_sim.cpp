@@ -19,6 +19,7 @@
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -34,10 +35,12 @@ using mplite::EngineOptions;
 using mplite::PeerAddress;
 using sim::fail;
 using sim::FakeWorld;
+using sim::fill;
 using sim::g_verbose;
 using sim::key_of;
-using sim::pattern;
+using sim::kUntouched;
 using sim::Random;
+using sim::right_bytes;
 
 // By controller: who moves the device while the application is outside MPI. Without shared memory,
 // and with it (pace.h).
@@ -50,7 +53,6 @@ Profile g_profile = Profile::kSync;
 // Tag bits that take no part in matching carry the message's number, as in device_sim.
 constexpr std::uint32_t kIgnoredBits = 0x7fff0000u;
 constexpr int kTags = 3, kMessageKind = 1;
-constexpr std::uint8_t kUntouched = 0xee;
 constexpr std::size_t kStackBytes = 512 * 1024;
 
 unsigned long long ull(std::uint64_t number) { return number; }  // for formats
@@ -681,8 +683,7 @@ void Sim::send(Caller& c) {
   s.to = p.to;
   s.number = number;
   s.buffer.resize(p.bytes);
-  const std::uint64_t key = key_of(kMessageKind, r.id, p.to, number);
-  for (std::uint64_t i = 0; i < p.bytes; ++i) s.buffer[i] = pattern(key, i);
+  fill(s.buffer.data(), p.bytes, key_of(kMessageKind, r.id, p.to, number));
   r.cookies.push_back({true, index});
   c.own_sends.push_back(index);
   ++r.sends_pending;
@@ -889,11 +890,11 @@ void Sim::received(Rank& r, std::size_t index, const lite_status& status) {
   if (status.error != (m.bytes > v.room ? LITE_ERR_TRUNCATE : LITE_OK) || status.bytes != delivered)
     fail("rank %d: message of %llu bytes into %llu: error %d, %llu bytes", r.id, ull(m.bytes),
          ull(v.room), status.error, ull(status.bytes));
-  const std::uint64_t key = key_of(kMessageKind, m.from, r.id, m.number);
-  for (std::uint64_t i = 0; i < delivered + 8; ++i)
-    if (v.buffer[i] != (i < delivered ? pattern(key, i) : kUntouched))
-      fail("rank %d: byte %llu of message %llu (%llu bytes) from rank %d is wrong", r.id, ull(i),
-           ull(m.number), ull(m.bytes), m.from);
+  const std::size_t right =
+      right_bytes(v.buffer, delivered, key_of(kMessageKind, m.from, r.id, m.number));
+  if (right != v.buffer.size())
+    fail("rank %d: byte %zu of message %llu (%llu bytes) from rank %d is wrong", r.id, right,
+         ull(m.number), ull(m.bytes), m.from);
   std::vector<std::uint8_t>().swap(v.buffer);
 }
 

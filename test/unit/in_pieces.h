@@ -59,18 +59,25 @@ class InPieces {
   }
   // Whether nothing but the first `written` bytes differs from what the constructor left.
   bool untouched_but(std::size_t written) const {
-    std::vector<std::uint8_t> rest = memory_;
+    const std::uint8_t* end = memory_.data() + memory_.size();
     for (const iovec& p : pieces_) {
       const std::size_t n = std::min(p.iov_len, written);
-      if (n > 0)
-        std::memset(rest.data() + (static_cast<const std::uint8_t*>(p.iov_base) - memory_.data()),
-                    kGap, n);
+      const auto* const piece = static_cast<const std::uint8_t*>(p.iov_base);
+      if (!all_gap(piece + n, end)) return false;
       written -= n;
+      end = piece;
     }
-    return rest == std::vector<std::uint8_t>(rest.size(), kGap);
+    return all_gap(memory_.data(), end);
   }
 
  private:
+  // Each byte is the one before it, and the first is kGap.
+  static bool all_gap(const std::uint8_t* from, const std::uint8_t* to) {
+    return from == to ||
+           (*from == kGap &&
+            std::memcmp(from, from + 1, static_cast<std::size_t>(to - from) - 1) == 0);
+  }
+
   std::vector<std::uint8_t> memory_;
   std::vector<iovec> pieces_;
   std::size_t bytes_ = 0;
