@@ -43,6 +43,8 @@ def outcome(end):
 def verdict(fault, end, host, strict=True):
     """"" if the row is content, else why not. Not strict: nobody has to name a rank."""
     what = outcome(end)
+    if what == "hung" and RIGHT.search(end.text):
+        return "its work was done, MPI_Finalize did not end"
     if what in ("not done", "wrong data", "hung"):
         return end.failed or what
     if fault.expected == "goes on":

@@ -23,7 +23,9 @@ def cell(result):
     if result is None:
         return "-"
     text = f"{result['outcome']}, {result['seconds']:.1f}"
-    return f"**{text}: {result['why']}**" if result["why"] else text
+    if result["why"] in ("", result["outcome"]):
+        return f"**{text}**" if result["why"] else text
+    return f"**{text}: {result['why']}**"
 
 
 def junit(results):

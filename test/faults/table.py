@@ -62,6 +62,7 @@ def died():
 
 def borne():
     things = {
+        "none": "nothing",
         "fork": "a rank forks 100 children, which leave by exit(0)",
         "exec": "a rank forks 100 children, which become another program",
         "popen": "a rank runs 20 commands by popen()",
