@@ -38,6 +38,9 @@ PACKAGES_NETPIPE="netpipe-mpich2"
 # The oldest compiler supported, that of Ubuntu 22.04; Debian 13 does not have it.
 # shellcheck disable=SC2034
 PACKAGES_OLDEST="g++-11"
+# For 64-bit ARM: a cross compiler, libraries, an emulator. Debian's names, with `dpkg --add-architecture arm64`.
+# shellcheck disable=SC2034
+PACKAGES_ARM64="g++-aarch64-linux-gnu libhwloc-dev:arm64 libsodium-dev:arm64 check:arm64 libstdc++6:arm64 qemu-user-static"
 # What scripts/debian-package needs beside PACKAGES_BUILD.
 # shellcheck disable=SC2034
 PACKAGES_PACKAGE="build-essential debhelper gfortran procps"

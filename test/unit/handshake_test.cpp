@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <cstdlib>
 #include <cstring>
 
 #include "run_tests.h"
@@ -22,20 +23,20 @@ extern "C" void* __libc_malloc(std::size_t);
 extern "C" void* __libc_calloc(std::size_t, std::size_t);
 extern "C" void* __libc_realloc(void*, std::size_t);
 extern "C" void* malloc(std::size_t size) {
-  if (g_trap) __builtin_trap();
+  if (g_trap) abort();
   return __libc_malloc(size);
 }
 extern "C" void* calloc(std::size_t count, std::size_t size) {
-  if (g_trap) __builtin_trap();
+  if (g_trap) abort();
   return __libc_calloc(count, size);
 }
 extern "C" void* realloc(void* at, std::size_t size) {
-  if (g_trap) __builtin_trap();
+  if (g_trap) abort();
   return __libc_realloc(at, size);
 }
 extern "C" int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
   static int (*real)(pthread_mutex_t*) = nullptr;
-  if (g_trap) __builtin_trap();
+  if (g_trap) abort();
   if (real == nullptr)
     real = reinterpret_cast<int (*)(pthread_mutex_t*)>(dlsym(RTLD_NEXT, "pthread_mutex_lock"));
   return real(mutex);
@@ -408,7 +409,7 @@ START_TEST(handshake_neither_allocates_nor_locks) {
 }
 END_TEST
 
-START_DYING_TEST(the_trap_of_this_test_works, SIGILL) {
+START_DYING_TEST(the_trap_of_this_test_works, SIGABRT) {
   g_trap = true;
   void* volatile block = malloc(1);
   free(block);
