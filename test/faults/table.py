@@ -41,6 +41,7 @@ def died():
         "any": "receives from anybody",
         "collective": "collectives",
         "rma": "one-sided communication, in an epoch",
+        "rma_requests": "accumulates with requests",
         "flood": "2000 unexpected messages",
     }
     ways = {

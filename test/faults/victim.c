@@ -7,8 +7,9 @@
  * FILE.pid.RANK.
  *
  * TRAFFIC   short (8 bytes), eager (16 KB), long (1 MB), any (8 bytes, from anybody), collective
- *           (reductions and broadcasts), rma (put, get and accumulate under a shared lock), flood
- *           (unexpected messages), none (no message before FILE.go, then short)
+ *           (reductions and broadcasts), rma (put, get and accumulate under a shared lock),
+ *           rma_requests (accumulates with requests), flood (unexpected messages), none (no message
+ *           before FILE.go, then short)
  * FAULT     what happens to the last rank:
  *   none       nothing: something outside of the program goes wrong
  *   init       it is killed in MPI_Init (FILE.ready is there before; by the process manager's
@@ -263,6 +264,23 @@ static void one_sided(unsigned turn)
           back[0], back[1]);
 }
 
+static void one_sided_requests(unsigned turn)
+{
+    const int target = (my_rank + 1) % ranks, one = 1;
+    int back = -1;
+    MPI_Request first, second;
+    TRY(MPI_Win_lock, MPI_LOCK_SHARED, target, 0, window);
+    TRY(MPI_Raccumulate, &one, 1, MPI_INT, target, 2 * my_rank, 1, MPI_INT, MPI_SUM, window,
+        &first);
+    middle();
+    TRY(MPI_Rget_accumulate, &one, 1, MPI_INT, &back, 1, MPI_INT, target, 2 * my_rank, 1, MPI_INT,
+        MPI_SUM, window, &second);
+    TRY(MPI_Wait, &first, MPI_STATUS_IGNORE);
+    TRY(MPI_Wait, &second, MPI_STATUS_IGNORE);
+    TRY(MPI_Win_unlock, target, window);
+    CHECK(back == 2 * (int) turn + 1, "turn %u: %d is in the window", turn, back);
+}
+
 static void flood(unsigned turn)
 {
     const int to = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
@@ -293,6 +311,8 @@ static void one_turn(const char *traffic, unsigned turn)
         collective(turn);
     else if (strcmp(traffic, "rma") == 0)
         one_sided(turn);
+    else if (strcmp(traffic, "rma_requests") == 0)
+        one_sided_requests(turn);
     else if (strcmp(traffic, "flood") == 0)
         flood(turn);
     else
@@ -339,7 +359,7 @@ int main(int argc, char **argv)
     in_bytes = malloc(LONG);
     if (!out_bytes || !in_bytes)
         MPI_Abort(MPI_COMM_WORLD, 2);
-    const int one_sided_calls = strcmp(traffic, "rma") == 0;
+    const int one_sided_calls = strncmp(traffic, "rma", 3) == 0;
     if (one_sided_calls) {
         TRY(MPI_Win_allocate, (MPI_Aint) (2 * ranks) * (MPI_Aint) sizeof *words, sizeof *words,
             MPI_INFO_NULL, MPI_COMM_WORLD, &words, &window);

@@ -233,7 +233,7 @@ void host_yields(const MPID_Thread_mutex_t* mutex) {}
 void host_time(MPL_time_t* now) { *now = 0; }
 #endif
 
-enum { REQUESTS = 16 };
+enum { REQUESTS = 40 };
 static MPIR_Request requests[REQUESTS], completed_send;
 static int live_requests;
 static bool no_requests;
@@ -446,10 +446,17 @@ int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win) {
   if (HOST_IS_5) lock_depth--;
   return error;
 }
-static int by_messages[4];
+static int by_messages[6];
+static int answers; /* that a request is to wait for; 0: it is complete at once */
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
-                         MPIR_Win* win) {
+                         MPIR_Win* win, MPIR_Request** request) {
   by_messages[which]++;
+  if (request == NULL) return MPI_SUCCESS;
+  *request = &completed_send;
+  if (answers > 0) {
+    *request = MPIR_Request_create_from_pool(MPIR_REQUEST_KIND__RMA, MPIDI_LITE_VCI, 2);
+    *(*request)->cc_ptr = answers;
+  }
   return MPI_SUCCESS;
 }
 
@@ -1281,9 +1288,15 @@ static int access_at(int which, void* origin, MPI_Aint count, MPI_Datatype type,
     case HOST_RPUT:
       return MPIDI_LITE_mpi_rput(origin, n, type, rank, disp, n, type, &win, av, 0,
                                  &access_request);
-    default:
+    case HOST_RGET:
       return MPIDI_LITE_mpi_rget(origin, n, type, rank, disp, n, type, &win, av, 0,
                                  &access_request);
+    case HOST_RACC:
+      return MPIDI_LITE_mpi_raccumulate(origin, n, type, rank, disp, n, type, 0, &win, av, 0,
+                                        &access_request);
+    default:
+      return MPIDI_LITE_mpi_rget_accumulate(origin, n, type, memory, n, type, rank, disp, n, type,
+                                            0, &win, av, 0, &access_request);
   }
 }
 static void check_by_messages(int which, void* origin, MPI_Aint count, MPI_Datatype type,
@@ -1567,6 +1580,51 @@ START_TEST(calls_that_wait_for_a_lost_rank_fail) {
   answer_at = 0;
   answers_at_ends = false;
   end_window();
+}
+END_TEST
+/* By active messages: the device knows nothing of these requests. */
+START_TEST(requests_that_wait_for_a_lost_rank_fail) {
+  enum { MANY = 20 };
+  MPIR_Request* waiting[MANY];
+  make_window(memory, kWindow);
+  for (answers = 1; answers <= 2; answers++) {
+    for (int i = 0; i < MANY; i++) {
+      ck_assert_int_eq(access_at(_i, memory, 1, SMALL_PIECES, i == 1 ? 2 : OTHER, DISP),
+                       MPI_SUCCESS);
+      waiting[i] = access_request;
+    }
+    /* one is answered in time */
+    lock_depth++;
+    for (int part = 0; part < answers; part++) host_request_complete(waiting[0]);
+    lock_depth--;
+    ck_assert_int_eq(take(waiting[0]).MPI_ERROR, MPI_SUCCESS);
+    ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+    for (int i = 1; i < MANY; i++) ck_assert(!MPIR_Request_is_complete(waiting[i]));
+    lost = OTHER;
+    ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+    if (HOST_IS_5) ck_assert_int_eq(made_progress, 1);
+    for (int i = 2; i < MANY; i++) ck_assert_int_ne(take(waiting[i]).MPI_ERROR, MPI_SUCCESS);
+    /* that of another rank waits on, and is answered */
+    ck_assert(!MPIR_Request_is_complete(waiting[1]));
+    lock_depth++;
+    for (int part = 0; part < answers; part++) host_request_complete(waiting[1]);
+    lock_depth--;
+    ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+    ck_assert_int_eq(take(waiting[1]).MPI_ERROR, MPI_SUCCESS);
+    ck_assert_int_eq(live_requests, 0);
+    lost = -1;
+  }
+  /* what is complete is not kept longer than its window */
+  answers = 1;
+  ck_assert_int_eq(access_at(_i, memory, 1, SMALL_PIECES, OTHER, DISP), MPI_SUCCESS);
+  lock_depth++;
+  host_request_complete(access_request);
+  lock_depth--;
+  ck_assert_int_eq(take(access_request).MPI_ERROR, MPI_SUCCESS);
+  ck_assert_int_eq(live_requests, 1);
+  answers = 0;
+  end_window();
+  ck_assert_int_eq(live_requests, 0);
 }
 END_TEST
 START_TEST(start_fails_where_a_rank_that_has_not_posted_is_lost) {
@@ -2113,6 +2171,7 @@ int main(void) {
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
   ADD_LOOP(start_waits_for_one_post_of_each_of_its_group, 2);
   ADD_LOOP(calls_that_wait_for_a_lost_rank_fail, WAITING_CALLS);
+  tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
   ADD(window_that_is_not_made_is_not_exposed_any_more);

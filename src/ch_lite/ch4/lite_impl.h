@@ -391,6 +391,21 @@ int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win);
 void MPIDI_LITE_await_ranks(const MPIR_Win *win);
 void MPIDI_LITE_await_nobody(void);
 int MPIDI_LITE_awaited_is_lost(void);
+bool MPIDI_LITE_fail_unanswered(void);
+void MPIDI_LITE_forget_answered(void);
+void MPIDI_LITE_expect_answer(MPIR_Request *request, MPIDI_av_entry_t *av);
+int MPIDI_LITE_mpi_raccumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                               MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                               MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                               MPI_Op op, MPIR_Win *win, MPIDI_av_entry_t *av,
+                               MPIDI_winattr_t winattr, MPIR_Request **request);
+int MPIDI_LITE_mpi_rget_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                                   MPI_Datatype origin_datatype, void *result_addr,
+                                   MPIDI_LITE_rma_count result_count, MPI_Datatype result_datatype,
+                                   int target_rank, MPI_Aint target_disp,
+                                   MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                                   MPI_Op op, MPIR_Win *win, MPIDI_av_entry_t *av,
+                                   MPIDI_winattr_t winattr, MPIR_Request **request);
 int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av);
 int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win);
 int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);

@@ -117,7 +117,9 @@ int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS)
             mpi_errno = MPIDI_LITE_drain_completions();
             MPIR_ERR_CHECK(mpi_errno);
             MPIDI_LITE_MADE_PROGRESS();
-        } else {
+        } else if (unlikely(lite_lost_peers() != 0)) {
+            if (MPIDI_LITE_fail_unanswered())
+                MPIDI_LITE_MADE_PROGRESS();
             mpi_errno = MPIDI_LITE_awaited_is_lost();
             MPIR_ERR_CHECK(mpi_errno);
         }

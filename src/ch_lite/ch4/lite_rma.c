@@ -345,9 +345,12 @@ int MPIDI_LITE_mpi_rput(const void *origin_addr, MPIDI_LITE_rma_count origin_cou
     MPIR_FUNC_ENTER;
     mpi_errno = try_native(true, origin_addr, origin_count, origin_datatype, target_rank,
                            target_disp, target_count, target_datatype, win, addr, request, &native);
-    if (mpi_errno == MPI_SUCCESS && !native)
+    if (mpi_errno == MPI_SUCCESS && !native) {
         mpi_errno = MPIDIG_mpi_rput(origin_addr, origin_count, origin_datatype, target_rank,
                                     target_disp, target_count, target_datatype, win, request);
+        if (mpi_errno == MPI_SUCCESS)
+            MPIDI_LITE_expect_answer(*request, addr);
+    }
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }
@@ -364,9 +367,12 @@ int MPIDI_LITE_mpi_rget(void *origin_addr, MPIDI_LITE_rma_count origin_count,
     MPIR_FUNC_ENTER;
     mpi_errno = try_native(false, origin_addr, origin_count, origin_datatype, target_rank,
                            target_disp, target_count, target_datatype, win, addr, request, &native);
-    if (mpi_errno == MPI_SUCCESS && !native)
+    if (mpi_errno == MPI_SUCCESS && !native) {
         mpi_errno = MPIDIG_mpi_rget(origin_addr, origin_count, origin_datatype, target_rank,
                                     target_disp, target_count, target_datatype, win, request);
+        if (mpi_errno == MPI_SUCCESS)
+            MPIDI_LITE_expect_answer(*request, addr);
+    }
     MPIR_FUNC_EXIT;
     return mpi_errno;
 }

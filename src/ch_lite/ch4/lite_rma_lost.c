@@ -28,13 +28,90 @@ void MPIDI_LITE_await_nobody(void)
     awaited.win = NULL;
 }
 
-/* By a poll that found nothing to do. VCI lock held. */
+/* ---- requests that only an answer of the target completes ---- */
+
+/* Each has a reference from here until it is complete. VCI lock held, for all of it. */
+static struct unanswered {
+    MPIR_Request *request;
+    int peer;
+} * unanswered;
+static size_t unanswered_count, unanswered_room;
+
+/* Those that are complete go; before that, of a lost target, they become so, with an error. Returns
+ * whether any did. */
+static bool settle(bool with_lost)
+{
+    size_t kept = 0;
+    bool any = false;
+
+    for (size_t i = 0; i < unanswered_count; i++) {
+        MPIR_Request *const request = unanswered[i].request;
+        const int peer = unanswered[i].peer;
+        const int code =
+            with_lost && !MPIR_Request_is_complete(request) ? lite_check_lost(peer) : LITE_OK;
+        if (code != LITE_OK) {
+            request->status.MPI_ERROR = MPIDI_LITE_error(code, peer, __func__, __LINE__);
+            /* once for each part that was to come; what was to be sent has failed before */
+            while (!MPIR_Request_is_complete(request))
+                MPID_Request_complete(request);
+            any = true;
+        }
+        if (MPIR_Request_is_complete(request))
+            MPIDI_CH4_REQUEST_FREE(request);
+        else
+            unanswered[kept++] = unanswered[i];
+    }
+    unanswered_count = kept;
+    return any;
+}
+
+/* By a poll that found nothing to do, when a peer is lost. */
+bool MPIDI_LITE_fail_unanswered(void)
+{
+    return settle(true);
+}
+
+void MPIDI_LITE_forget_answered(void)
+{
+    settle(false);
+}
+
+static bool have_room(void)
+{
+    if (unanswered_count < unanswered_room)
+        return true;
+    settle(false);
+    if (2 * unanswered_count < unanswered_room)
+        return true;
+    const size_t room = unanswered_room == 0 ? 16 : 2 * unanswered_room;
+    struct unanswered *const more = realloc(unanswered, room * sizeof(*more));
+    if (more == NULL)
+        return unanswered_count < unanswered_room;
+    unanswered = more;
+    unanswered_room = room;
+    return true;
+}
+
+/* A request that ch4 has just begun. Without memory it is not noted: it is right all the same, as
+ * long as its target lives. */
+void MPIDI_LITE_expect_answer(MPIR_Request *request, MPIDI_av_entry_t *av)
+{
+    MPIDI_LITE_LOCK();
+    const int peer = MPIDI_LITE_peer(av);
+    if (peer >= 0 && !MPIR_Request_is_complete(request) && have_room()) {
+        MPIR_Request_add_ref(request);
+        unanswered[unanswered_count++] = (struct unanswered){request, peer};
+    }
+    MPIDI_LITE_UNLOCK();
+}
+
+/* By a poll that found nothing to do, when a peer is lost. VCI lock held. */
 int MPIDI_LITE_awaited_is_lost(void)
 {
     MPIR_Comm *comm;
     int first, last;
 
-    if (likely(awaited.win == NULL || lite_lost_peers() == 0))
+    if (awaited.win == NULL)
         return MPI_SUCCESS;
     comm = awaited.win->comm_ptr;
     first = awaited.target == ANY ? 0 : awaited.target;
@@ -97,4 +174,36 @@ int MPIDI_LITE_mpi_win_wait(MPIR_Win *win)
 int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win)
 {
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_fence(assert, win));
+}
+
+int MPIDI_LITE_mpi_raccumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                               MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                               MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                               MPI_Op op, MPIR_Win *win, MPIDI_av_entry_t *av,
+                               MPIDI_winattr_t winattr, MPIR_Request **request)
+{
+    const int mpi_errno =
+        MPIDIG_mpi_raccumulate(origin_addr, origin_count, origin_datatype, target_rank, target_disp,
+                               target_count, target_datatype, op, win, request);
+
+    if (mpi_errno == MPI_SUCCESS)
+        MPIDI_LITE_expect_answer(*request, av);
+    return mpi_errno;
+}
+
+int MPIDI_LITE_mpi_rget_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                                   MPI_Datatype origin_datatype, void *result_addr,
+                                   MPIDI_LITE_rma_count result_count, MPI_Datatype result_datatype,
+                                   int target_rank, MPI_Aint target_disp,
+                                   MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                                   MPI_Op op, MPIR_Win *win, MPIDI_av_entry_t *av,
+                                   MPIDI_winattr_t winattr, MPIR_Request **request)
+{
+    const int mpi_errno = MPIDIG_mpi_rget_accumulate(
+        origin_addr, origin_count, origin_datatype, result_addr, result_count, result_datatype,
+        target_rank, target_disp, target_count, target_datatype, op, win, request);
+
+    if (mpi_errno == MPI_SUCCESS)
+        MPIDI_LITE_expect_answer(*request, av);
+    return mpi_errno;
 }

@@ -168,6 +168,7 @@ int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
 
     MPIDI_LITE_LOCK();
     mpi_errno = wait_until_zero(&MPIDI_LITE_WIN(*win_ptr).pending);
+    MPIDI_LITE_forget_answered();
     MPIDI_LITE_UNLOCK();
     MPIR_ERR_CHECK(mpi_errno);
     MPIDI_LITE_await_ranks(*win_ptr);

@@ -17,11 +17,6 @@ namespace {
 
 constexpr int kLimitMs = 2000;  // a rank that waits looks ten times a second
 
-int refuse(const char* what, const char* why) {
-  std::fprintf(stderr, "lite-info: %s%s (lite-info --help)\n", what, why);
-  return 2;
-}
-
 // Why there is no answer, as far as the kernel knows.
 const char* reason(const RankReport& rank) {
   switch (rank.process.state) {
@@ -127,7 +122,11 @@ int run_job_option(int argc, char** argv) {
     }
   }
   if (!job) return -1;
-  if (wrong != nullptr) return refuse(wrong, ": --job takes the number of one process");
+  if (wrong != nullptr) {
+    std::fprintf(stderr, "lite-info: %s: --job takes the number of one process (lite-info --help)\n",
+                 wrong);
+    return 2;
+  }
   std::vector<RankReport> ranks = find_ranks(process);
   if (ranks.empty()) return say_none(process);
   ask_ranks(ranks, kLimitMs);

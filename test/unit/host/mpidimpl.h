@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 typedef int MPI_Datatype;
+typedef int MPI_Op;
 typedef long MPI_Aint;
 
 #include "ch_lite/ch4/lite_pre.h"

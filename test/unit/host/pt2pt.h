@@ -82,6 +82,7 @@ void host_request_complete(MPIR_Request* req);
 #define MPIDI_CH4_REQUEST_FREE(req) host_request_free(req)
 #define MPIDIU_request_complete(req) host_request_complete(req)     /* 4.0.2 */
 #define MPIDI_Request_complete_fast(req) host_request_complete(req) /* 5.0.1 */
+#define MPID_Request_complete(req) host_request_complete(req)
 #define MPIR_Request_add_ref(req) ((void)(req)->ref_count++)
 #define MPIR_Request_is_complete(req) (*(req)->cc_ptr == 0)
 #define MPIR_cc_set(cc, value) ((void)(*(cc) = (value)))
@@ -171,16 +172,21 @@ int host_answers_come(void);
 #define MPIDIG_mpi_win_wait(win) host_answers_come()
 #define MPIDIG_mpi_win_fence(assert, win) host_answers_come()
 /* by active messages */
-enum { HOST_PUT, HOST_GET, HOST_RPUT, HOST_RGET };
+enum { HOST_PUT, HOST_GET, HOST_RPUT, HOST_RGET, HOST_RACC, HOST_RGET_ACC };
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
-                         MPIR_Win* win);
+                         MPIR_Win* win, MPIR_Request** request);
 #define MPIDIG_mpi_put(origin, count, type, rank, disp, t_count, t_type, win) \
-  host_rma_by_messages(HOST_PUT, origin, count, type, win)
+  host_rma_by_messages(HOST_PUT, origin, count, type, win, NULL)
 #define MPIDIG_mpi_get(origin, count, type, rank, disp, t_count, t_type, win) \
-  host_rma_by_messages(HOST_GET, origin, count, type, win)
+  host_rma_by_messages(HOST_GET, origin, count, type, win, NULL)
 #define MPIDIG_mpi_rput(origin, count, type, rank, disp, t_count, t_type, win, request) \
-  host_rma_by_messages(HOST_RPUT, origin, count, type, win)
+  host_rma_by_messages(HOST_RPUT, origin, count, type, win, request)
 #define MPIDIG_mpi_rget(origin, count, type, rank, disp, t_count, t_type, win, request) \
-  host_rma_by_messages(HOST_RGET, origin, count, type, win)
+  host_rma_by_messages(HOST_RGET, origin, count, type, win, request)
+#define MPIDIG_mpi_raccumulate(origin, count, type, rank, disp, t_count, t_type, op, win, request) \
+  host_rma_by_messages(HOST_RACC, origin, count, type, win, request)
+#define MPIDIG_mpi_rget_accumulate(origin, count, type, result, r_count, r_type, rank, disp, \
+                                   t_count, t_type, op, win, request)                        \
+  host_rma_by_messages(HOST_RGET_ACC, origin, count, type, win, request)
 
 #endif
