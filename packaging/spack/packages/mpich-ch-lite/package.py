@@ -72,5 +72,8 @@ class MpichChLite(Mpich):
         Executable(os.path.join(TOP, "scripts", "install-device"))(self.stage.source_path)
 
     def configure_args(self):
-        args = [a for a in super().configure_args() if not a.startswith("--with-device=")]
+        # simple is MPICH's default; to 4.2 and later the option names a library, as older Spacks
+        # than that do not know
+        ours = ("--with-device=", "--with-pmi=simple")
+        args = [a for a in super().configure_args() if not a.startswith(ours)]
         return args + ["--with-device=ch4:lite", "--enable-fast=O3", "--disable-static"]
