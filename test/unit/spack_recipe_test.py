@@ -22,7 +22,7 @@ class Mpich:
         self.stage = types.SimpleNamespace(source_path="the/source")
 
     def configure_args(self):
-        return ["--enable-shared", "--with-device=ch4:", "--with-slurm=no"]
+        return ["--enable-shared", "--with-device=ch4:", "--with-pmi=simple", "--with-slurm=no"]
 
 
 def modules(asked):
@@ -85,6 +85,7 @@ class Recipe(unittest.TestCase):
         args = self.recipe.MpichChLite("4.3.2").configure_args()
         devices = [a for a in args if a.startswith("--with-device")]
         self.assertEqual(devices, ["--with-device=ch4:lite"])
+        self.assertEqual([a for a in args if a.startswith("--with-pmi")], [])
         self.assertIn("--with-slurm=no", args)
 
     def test_outside_a_source_tree_it_says_so(self):

@@ -123,8 +123,8 @@ int run_job_option(int argc, char** argv) {
   }
   if (!job) return -1;
   if (wrong != nullptr) {
-    std::fprintf(stderr,
-                 "lite-info: %s: --job takes the number of one process (lite-info --help)\n", wrong);
+    std::fprintf(stderr, "lite-info: %s: --job takes one process's number (lite-info --help)\n",
+                 wrong);
     return 2;
   }
   std::vector<RankReport> ranks = find_ranks(process);
