@@ -109,7 +109,7 @@ run --explain "$work/job"
 verdict explain_takes_no_file is_usage_error "$work/job: --explain takes no file"
 
 run --job 4711 4712
-verdict job_takes_one_process is_usage_error "4712: --job takes one process.s number"
+verdict job_takes_one_process is_usage_error "4712: --job takes one process's number"
 run --job --stats
 verdict wrong_combination_is_refused is_usage_error "--job with --stats"
 run --job 0x10
