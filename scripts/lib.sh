@@ -26,11 +26,11 @@ now_s() { printf '%(%s)T\n' -1; }
 # Ubuntu 24.04's.
 # shellcheck disable=SC2034
 PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-config xz-utils libhwloc-dev libsodium-dev check dpkg-dev util-linux"
-# What only the project's own checks need: fuzz targets and a second compiler, scripts and Python looked through, programs built with Debian's mpich to compare with, a CMake project.
+# What only the project's own checks need: fuzz targets and a second compiler, scripts and Python looked through, programs built with Debian's mpich to compare with, a CMake project, a test network with a limit for each connection.
 # shellcheck disable=SC2034
 PACKAGES_CLANG="clang clang-format"
 # shellcheck disable=SC2034
-PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev cmake"
+PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev cmake nftables"
 # shellcheck disable=SC2034
 PACKAGES_RUN="iproute2 procps"
 # shellcheck disable=SC2034
