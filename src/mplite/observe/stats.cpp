@@ -6,9 +6,16 @@
 namespace mplite {
 namespace {
 
+// In place of `using enum`, which g++ 10 does not have.
+constexpr auto kMessages = CounterGroup::kMessages, kActive = CounterGroup::kActive,
+               kOneSided = CounterGroup::kOneSided, kUnexpected = CounterGroup::kUnexpected,
+               kCredit = CounterGroup::kCredit, kSignals = CounterGroup::kSignals,
+               kThreads = CounterGroup::kThreads, kCalls = CounterGroup::kCalls,
+               kConnections = CounterGroup::kConnections, kStream = CounterGroup::kStream,
+               kTrouble = CounterGroup::kTrouble;
+
 // What users are told of first; the rest follows for those who look for a cause. Every counter
 // appears once. A meaning can be read alone: tools show it without its neighbours.
-using enum CounterGroup;
 constexpr CounterInfo kTable[] = {
     {"short_msgs", kMessages, "messages",
      "Messages sent by the short protocol: envelope and data in one packet.",
