@@ -378,8 +378,10 @@ END_TEST
 std::size_t mapped_heap() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return 0;
-#else
+#elif __GLIBC_PREREQ(2, 33)
   return mallinfo2().hblkhd;
+#else
+  return static_cast<unsigned>(mallinfo().hblkhd);
 #endif
 }
 
