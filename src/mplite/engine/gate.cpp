@@ -38,7 +38,7 @@ long futex(std::atomic<int>* word, int op, int value) {
 
 }  // namespace
 
-constinit thread_local int t_gate_depth = 0;
+__thread int t_gate_depth = 0;
 
 void Gate::enter_slow() {
   if (state_.load(std::memory_order_relaxed) == kChild) end_child();

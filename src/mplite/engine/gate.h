@@ -9,7 +9,7 @@ namespace mplite {
 
 // How many times this thread has entered. A handler never reads it before it owns the gate: if it
 // owns it, the interrupted code did not.
-extern constinit thread_local int t_gate_depth;
+extern __thread int t_gate_depth;  // not thread_local: g++ 10 would look for a constructor
 
 class Gate {
  public:
