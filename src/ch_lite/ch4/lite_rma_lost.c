@@ -1,7 +1,7 @@
 /* One-sided communication with a rank that is lost: calls that wait for what another rank has to
- * say (that a lock is had, that an accumulate is done, a post) fail, where they would wait for
- * ever. The device fails its own requests; these answers are active messages of the host's, which
- * nobody but the call knows of. */
+ * say (that a lock is had, that an accumulate is done, a post), and requests that its answer would
+ * complete, fail, where they would wait for ever. The device fails its own requests; these answers
+ * are active messages of the host's, which it knows nothing of. */
 #include "lite_impl.h"
 
 /* What this thread waits for: answers of one rank of a window, or of any. */
