@@ -76,6 +76,7 @@ int sends_and_goes_away(Shared& s, int rank) {
   return 0;
 }
 
+// word[1]: writes; word[2]: messages gathered; word[3]: times that the timer let them go.
 int sends_and_leaves_by_another_call(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
   if (rank == 0) {
@@ -88,6 +89,7 @@ int sends_and_leaves_by_another_call(Shared& s, int rank) {
     CHECK_THAT(MPID_ChannelGathered() == 0);
     s.word[1] = static_cast<int>(counters.writes - before);
     s.word[2] = static_cast<int>(counters.gathered);
+    s.word[3] = static_cast<int>(counters.gathered_late);
     CHECK_THAT(outside_until(s.word[0], kMessages));
   } else {
     for (int i = 0; i < kMessages; ++i) {
@@ -215,9 +217,17 @@ END_TEST
 
 START_TEST(burst_takes_few_system_calls_and_is_gone_when_another_call_returns) {
   as("sigio");
-  Shared& s = run_job(sends_and_leaves_by_another_call);
-  ck_assert_int_gt(s.word[2], kMessages / 2);
-  ck_assert_int_lt(s.word[1], kMessages / 4);
+  // Where the operating system takes the processor away, the timer sends what was gathered, and
+  // less is gathered from then on: such a job tells nothing.
+  constexpr int kTries = 20;
+  for (int i = 0; i < kTries; ++i) {
+    Shared& s = run_job(sends_and_leaves_by_another_call);
+    if (s.word[3] != 0) continue;
+    ck_assert_int_gt(s.word[2], kMessages / 2);
+    ck_assert_int_lt(s.word[1], kMessages / 4);
+    return;
+  }
+  ck_abort_msg("in each of %d jobs the timer sent what was gathered", kTries);
 }
 END_TEST
 
