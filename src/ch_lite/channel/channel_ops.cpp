@@ -99,9 +99,22 @@ void end_channel(void*, int peer, const FrameHeader& header) {
   complete(op, static_cast<std::int64_t>(header.total));
 }
 
+// Where the transfer's bytes from `offset` on go.
+Destination transfer_destination(ChannelOp& op, std::uint64_t offset) {
+  if (op.pieces && offset < op.size) {
+    if (offset < op.at) {
+      op.pieces = {op.list};
+      op.at = 0;
+    }
+    op.pieces.skip(offset - op.at);
+    op.at = offset;
+  }
+  return destination_at(op, offset);
+}
+
 Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& destination) {
   ChannelOp* op = find_transfer(header.id);
-  if (op == nullptr) return Verdict::kTake;  // withdrawn, or finished: read and thrown away
+  if (op == nullptr) return Verdict::kDiscard;  // withdrawn, or finished
   if (op->peer == MPID_ANY_PARTNER && op->kind == ChannelOpKind::kRecvTransfer) {
     unlink(op);
     op->peer = peer;
@@ -109,21 +122,20 @@ Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& 
   }
   if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
   if (!op->started) return Verdict::kPause;  // created, and its buffer is not known yet
-  if (op->done || header.offset != op->arrived)
-    return Verdict::kReject;  // it has been here already
-  destination = destination_at(*op, header.offset);
-  op->arriving = true;
+  if (op->total == 0) op->total = header.total;
+  if (op->done || header.total != op->total || header.length > op->total - op->begun)
+    return Verdict::kReject;  // some of it has been here already
+  op->begun += header.length;
+  destination = transfer_destination(*op, header.offset);
   return Verdict::kTake;
 }
 
-// An id is easy to guess: the transfer that it names now may have been created while a frame that
-// was thrown away was arriving, and may be another peer's.
+// It has been taken by begin_transfer(), and the transfer was not withdrawn. With the last byte no
+// other frame is on its way into its memory.
 void end_transfer(void*, int, const FrameHeader& header) {
   ChannelOp* op = find_transfer(header.id);
-  if (op == nullptr || !op->arriving) return;
-  op->arriving = false;
-  count_arrived(*op, header.length);
-  if (op->arrived >= header.total) complete(op, static_cast<std::int64_t>(header.total));
+  op->arrived += header.length;
+  if (op->arrived == op->total) complete(op, static_cast<std::int64_t>(header.total));
 }
 
 void fail_receives(ChannelPeer& p, int error) {

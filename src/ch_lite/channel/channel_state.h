@@ -34,13 +34,17 @@ struct ChannelOp {
   IovCursor pieces{};  // in place of buffer: where the next byte goes
   std::uint64_t size = 0;
   std::uint64_t arrived = 0;  // of the message, also what did not fit
+  // Of a transfer received, whose frames come in any order:
+  const iovec* list = nullptr;  // its first piece,
+  std::uint64_t at = 0;         // and the offset of `pieces`
+  std::uint64_t begun = 0;      // arrived, or on its way in a frame
+  std::uint64_t total = 0;      // as its first frame said
   std::int64_t result = 0;
   void (*on_complete)(void* arg, std::int64_t result) = nullptr;
   void* arg = nullptr;
   int peer = -1;
   ChannelOpKind kind = ChannelOpKind::kSendChannel;
   bool started = false;
-  bool arriving = false;  // of a transfer: a frame is on its way into it
   bool done = false;
 };
 

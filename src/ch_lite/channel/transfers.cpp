@@ -20,8 +20,8 @@ int start_receive_transfer(const Memory& memory, std::size_t size, int partner, 
     return -EINVAL;
   op->buffer = memory.buffer;
   op->pieces = {memory.pieces};
+  op->list = memory.pieces;
   op->size = size;
-  if (op->pieces) op->pieces.skip(std::min<std::uint64_t>(op->arrived, size));
   op->started = true;
   *rid = id;
   if (op->peer >= 0) engine().resume_rx(op->peer);
@@ -99,7 +99,7 @@ int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t f
   *rid = 0;
   ChannelOp* op = find(id);
   if (op == nullptr || op->arrived != 0) return -EINVAL;
-  op->arrived = from;
+  op->arrived = op->begun = from;
   return start_receive_transfer(pieces != nullptr ? Memory::in_pieces(pieces) : Memory(buf), size,
                                 partner, id, rid);
 }
@@ -135,8 +135,8 @@ void MPID_CancelRecvTransfer(MPID_TransferId id, MPID_ChannelId) {
   const int peer = op->peer;
   const bool parked = op->kind == ChannelOpKind::kRecvTransfer && !op->started;
   if (peer >= 0) {
-    engine().redirect(peer, FrameKind::kTransfer, id, {});
-    engine().redirect(peer, FrameKind::kTransfer, MPID_TransferShortName(id), {});
+    engine().discard(peer, FrameKind::kTransfer, id);
+    engine().discard(peer, FrameKind::kTransfer, MPID_TransferShortName(id));
   }
   free_op(op);
   if (peer >= 0 && parked) engine().resume_rx(peer);

@@ -62,6 +62,7 @@ struct ConnectionRx {
   bool paused = false;         // a frame waits for a buffer: nothing is read
   bool in_ready_list = false;  // a control packet is staged: nothing is read
   bool in_frame = false;       // header taken, payload still coming
+  bool discards = false;       // which nobody wants
   int low_water = 1;           // SO_RCVLOWAT
   std::uint32_t begin = 0, end = 0;
   ReadAheadBuffer* buffer = nullptr;

@@ -206,6 +206,10 @@ class Engine {
                 const Destination& destination) MPLITE_SIGNAL_SAFE {
     rx_.redirect(peer, kind, id, destination);
   }
+  // Nobody wants frames of (kind, id) that are under way any more: no end will be told.
+  void discard(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE {
+    rx_.discard(peer, kind, id);
+  }
 
   // ---- processes of other jobs (remote_jobs.h); ordinary context unless marked ----
 

@@ -52,6 +52,7 @@ bool RxStream::begin_frame(Connection& c, const FrameHeader& header) {
     return false;
   }
   c.rx.in_frame = true;
+  c.rx.discards = verdict == Verdict::kDiscard;
   c.tuning.ahead.message(header.total);
   c.tuning.rcvlowat.message(header.total, c.tuning.halves.whole_end());
   c.rx.header = header;
@@ -64,7 +65,7 @@ void RxStream::end_frame(Connection& c) {
   c.rx.in_frame = false;
   ++core_.counters.frames_in;
   const Sink& sink = sinks_[static_cast<int>(c.rx.header.kind)];
-  if (sink.end != nullptr) sink.end(sink.self, c.peer, c.rx.header);
+  if (sink.end != nullptr && !c.rx.discards) sink.end(sink.self, c.peer, c.rx.header);
 }
 
 // Moves `bytes` of the frame's payload from the read-ahead buffer to where they go.
@@ -279,6 +280,13 @@ void RxStream::redirect(int peer, FrameKind kind, std::uint64_t id,
   Connection* c = core_.peers[peer].connection;
   if (c == nullptr || !c->rx.in_frame || c->rx.header.kind != kind || c->rx.header.id != id) return;
   set_destination(*c, destination);
+}
+
+void RxStream::discard(int peer, FrameKind kind, std::uint64_t id) {
+  Connection* c = core_.peers[peer].connection;
+  if (c == nullptr || !c->rx.in_frame || c->rx.header.kind != kind || c->rx.header.id != id) return;
+  set_destination(*c, {});
+  c->rx.discards = true;
 }
 
 void RxStream::set_destination(Connection& c, const Destination& destination) {

@@ -19,6 +19,7 @@ namespace mplite {
 // What the layer above answers when the payload of a frame is about to be read.
 enum class Verdict {
   kTake,    // into Destination; what is longer than `room` is read and thrown away
+  kDiscard, // nobody wants it: read and thrown away, and its end is not told
   kPause,   // no buffer now: the connection stops reading (the kernel pushes back) until
             // Engine::resume_rx(peer)
   kReject,  // the frame makes no sense here: the connection is lost with EPROTO
@@ -78,6 +79,7 @@ class RxStream {
   std::uint64_t placed(int peer, FrameKind kind, std::uint64_t id) const MPLITE_SIGNAL_SAFE;
   void redirect(int peer, FrameKind kind, std::uint64_t id,
                 const Destination& destination) MPLITE_SIGNAL_SAFE;
+  void discard(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
 
   // The connection is about to be closed: what was read ahead goes.
   void forget(Connection& c) MPLITE_SIGNAL_SAFE;
