@@ -332,6 +332,7 @@ void Sim::boot(Rank& r) {
   o.connect_timeout_ns = 2'000'000'000;
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
+  sim::draw_lanes(sim::g_seed, r.id, o);
   o.protection = protection;
   r.engine =
       std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);

@@ -19,6 +19,14 @@ inline mplite::Tuning drawn_tuning(std::uint64_t seed, int rank) {
   }
 }
 
+// How many lanes it has, by a generator of its own, too.
+inline void draw_lanes(std::uint64_t seed, int rank, mplite::EngineOptions& options) {
+  Random random(seed ^ (std::uint64_t{0x6c61} << 48) ^ (static_cast<std::uint64_t>(rank) << 32));
+  if (!random.chance(512)) return;
+  options.lanes = static_cast<int>(random.below(5));
+  options.long_bytes = random.below(20'000);
+}
+
 // How an engine reads and writes, drawn from the world's generator.
 inline void draw_reads_and_writes(Random& random, mplite::EngineOptions& options) {
   options.handler_budget_bytes = random.chance(512) ? random.between(1, 5'000) : 8u << 20;

@@ -279,6 +279,7 @@ void Sim::boot(Rank& r) {
   o.send_copy_max = random.chance(512) ? 20'000 : 64u << 20;
   sim::draw_reads_and_writes(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
+  sim::draw_lanes(sim::g_seed, r.id, o);
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;

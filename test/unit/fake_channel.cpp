@@ -417,6 +417,7 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
   me().introduce_arg = arg;
 }
 int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
+int MPID_ChannelSpreads(int peer) { return me().spreads.count(peer) != 0; }
 void MPID_ChannelReach(int peer) { me().reached.push_back(peer); }
 const char* MPID_ChannelReport(int peer, char* text, size_t size) {
   std::snprintf(text, size, "rank %d on host fake: %s", peer,

@@ -59,6 +59,7 @@ struct Rank {
   std::vector<std::uint8_t> viewed;  // the packet that was taken last
   std::map<int, int> error;          // peers given up
   std::set<int> departed;            // of them: their loss is no news
+  std::set<int> spreads;             // peers that transfers go to over several connections
   void (*progress)(void*) = nullptr;
   void* progress_arg = nullptr;
   void (*lost)(void*, int, int) = nullptr;

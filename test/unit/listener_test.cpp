@@ -123,12 +123,6 @@ START_TEST(rest_from_callers_is_for_who_hears_them_and_ends) {
 }
 END_TEST
 
-START_TEST(shortages_are_told_from_other_errors) {
-  for (const int error : {EMFILE, ENFILE, ENOMEM, ENOBUFS}) ck_assert(is_shortage(error));
-  for (const int error : {0, EAGAIN, ECONNABORTED, EINVAL}) ck_assert(!is_shortage(error));
-}
-END_TEST
-
 }  // namespace
 
 int main() { return run_tests("listener"); }

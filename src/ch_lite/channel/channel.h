@@ -222,6 +222,8 @@ int MPID_ChannelSetOutstanding(int outstanding);
 /* Starts a connection if there is none: then the end of a peer from whom only a receive waits is
  * noticed. [ordinary] */
 void MPID_ChannelReach(int peer);
+/* Whether long transfers to the peer go over several connections; channel messages never do. */
+int MPID_ChannelSpreads(int peer);
 /* 0, or the errno for which the peer was given up. */
 int MPID_ChannelPeerError(int peer);
 /* "rank 3 on host b (10.0.0.2 port 4711)". [ordinary] */

@@ -225,6 +225,8 @@ void MPID_ChannelReach(int peer) {
   engine().reach(peer);  // an error comes by the lost callback
 }
 
+int MPID_ChannelSpreads(int peer) { return engine().spreads(peer) ? 1 : 0; }
+
 int MPID_ChannelPeerError(int peer) { return engine().peer_error(peer); }
 
 const char* MPID_ChannelDescribe(int peer, char* text, size_t size) {

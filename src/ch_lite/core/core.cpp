@@ -136,8 +136,9 @@ void Core::watch_send(Request* r, MPID_ChannelId id) {
 
 void Core::on_sent(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
-  CHLITE_CHECK(!r->fragment_pending);  // it is before this in the stream
-  if (result < 0)
+  if (r->fragment_pending)
+    r->channel = 0;  // whose end completes it: over several lanes it may be the later one
+  else if (result < 0)
     r->core->complete(r, LITE_ERR_PEER_LOST);
   else if (r->state == RequestState::kSendingAwaitingAck)
     r->to(RequestState::kAwaitingAck);

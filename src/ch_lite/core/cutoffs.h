@@ -13,17 +13,18 @@ namespace ch_lite {
 
 class PeerCutoffs {
  public:
-  // `eager_auto`: eager_max may be exceeded where receives are in time.
+  // `eager_auto`: eager_max may be exceeded where receives are in time, and a rendezvous would not
+  // be spread over several connections.
   PeerCutoffs(std::uint64_t short_max, std::uint64_t eager_max, bool eager_auto,
               const mplite::Tuning& tuning);
 
   // What the knobs say.
   const Cutoffs& base() const MPLITE_SIGNAL_SAFE { return base_; }
-  // For a message to that peer.
-  Cutoffs of(const Peer& peer) const MPLITE_SIGNAL_SAFE;
+  // For a message to that peer, which has that number.
+  Cutoffs of(const Peer& peer, int number) const MPLITE_SIGNAL_SAFE;
   // For one of `bytes`: those of a short one are the same to all peers.
-  Cutoffs of(const Peer& peer, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE {
-    return bytes <= base_.short_max ? base_ : of(peer);
+  Cutoffs of(const Peer& peer, int number, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE {
+    return bytes <= base_.short_max ? base_ : of(peer, number);
   }
 
  private:

@@ -24,7 +24,7 @@ int Device::isend(const Memory& memory, std::uint64_t bytes, int peer, const Mat
                       request);  // the common case
   if (request == nullptr) return LITE_PENDING;
   const auto choose = [&] {
-    return choose_protocol(bytes, core_.cutoffs.of(p, bytes), p.credits[kPointToPoint].left(),
+    return choose_protocol(bytes, core_.cutoffs.of(p, peer, bytes), p.credits[kPointToPoint].left(),
                            p.credits[kPointToPoint].spare());
   };
   Choice choice = choose();

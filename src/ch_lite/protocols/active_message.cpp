@@ -55,7 +55,7 @@ int ActiveMessages::isend(int peer, std::uint32_t handler, const void* header,
   Peer& p = core_.peers[peer];
   if (p.lost != 0) return core_.report(LITE_ERR_PEER_LOST, peer);
   const Choice choice = choose_am_protocol(
-      header_bytes, data_bytes, core_.cutoffs.of(p, data_bytes), p.credits[kActive].left());
+      header_bytes, data_bytes, core_.cutoffs.of(p, peer, data_bytes), p.credits[kActive].left());
   if (choice.out_of_credit) {
     ++c.credit_stalls;
     core_.trace.stalled(peer, header_bytes + data_bytes, p.credits[kActive].left());
@@ -168,7 +168,7 @@ int ActiveMessages::wait(int peer, const Outgoing& message, void* cookie, Reques
 bool ActiveMessages::pump(int peer) {
   Peer& p = core_.peers[peer];
   // The handler's headroom is one packet: an offer instead of packet and data.
-  Cutoffs cutoffs = core_.cutoffs.of(p);
+  Cutoffs cutoffs = core_.cutoffs.of(p, peer);
   if (MPID_ChannelInHandler() != 0) cutoffs.eager_max = 0;
   while (!p.am_waiting.empty()) {
     Request* const r = p.am_waiting.front();

@@ -33,14 +33,13 @@ void on_channel_received(void* arg, std::int64_t result) {
 void on_transfer_received(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
   Core& core = *r->core;
-  const bool good =
-      result >= 0 && static_cast<std::uint64_t>(result) == r->accepted && !r->fragment_pending;
+  const bool good = result >= 0 && static_cast<std::uint64_t>(result) == r->accepted;
+  // The fragment's end is r's: over several lanes it may be the later one.
+  if (good && r->fragment_pending) return r->to(RequestState::kReceivingChannel);
   if (good) return finish_receive(core, r);
   const int peer = r->peer;
   fail_transfer(core, r);
-  if (result >= 0)
-    core.protocol_error(
-        peer, "a transfer that is not as long as was accepted, or before what goes ahead of it");
+  if (result >= 0) core.protocol_error(peer, "a transfer that is not as long as was accepted");
 }
 
 // A receive that waits for the rest of its message.

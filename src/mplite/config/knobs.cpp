@@ -7,6 +7,7 @@
 
 #include "mplite/config/values.h"
 #include "mplite/net/frame.h"
+#include "mplite/net/hello.h"
 
 namespace mplite {
 namespace {
@@ -184,6 +185,20 @@ const Row kTable[] = {
        return true;
      },
      [](MPLITE_FORMAT) { format_size(k.frame_bytes, text, size); }},
+    {{"LITE_LANES", "number", "auto", "auto, or 1 to 16",
+      "Connections that long messages to one peer are spread over; auto opens more where the "
+      "network bounds what one carries, and keeps them if they carry more."},
+     [](MPLITE_PARSE) {
+       if (std::strcmp(text, "auto") == 0) return k.lanes = 0, true;
+       std::uint64_t lanes = 0;
+       if (!parse_size(text, 1, kLanesMax, lanes)) return false;
+       k.lanes = static_cast<int>(lanes);
+       return true;
+     },
+     [](MPLITE_FORMAT) {
+       if (k.lanes == 0) return copy_text("auto", text, size);
+       std::snprintf(text, size, "%d", k.lanes);
+     }},
     {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
       "While the application computes, a bulk receive is looked at when this much of a frame has "
       "come; 0: whenever something has."},

@@ -3,6 +3,8 @@
 
 #include <cerrno>
 
+#include "mplite/net/connect_error.h"
+
 namespace mplite {
 
 // The connection that has not proved itself for the longest time makes room, one without a hello

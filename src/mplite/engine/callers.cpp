@@ -22,7 +22,7 @@ void Callers::start(int missing) {
 void Callers::no_longer_missing() {
   if (--missing_ != 0) return;
   stop_hearing();
-  listener_.keep_first();
+  if (core_.options.lanes == 1) listener_.keep_first();  // others may lead lanes here
 }
 
 int Callers::hear(int signo) {

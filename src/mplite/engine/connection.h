@@ -89,7 +89,8 @@ struct ConnectionHandshake {
   std::uint32_t heard_bytes = 0;
   std::uint8_t heard[kHelloBytes];         // `heard_bytes` of what is said to us
   std::uint8_t key[kKeyBytes] = {};        // kPort, kPair: the secret that both have to know,
-  std::uint8_t initiator[kKeyBytes] = {};  // and the public key of the one who began it
+  std::uint8_t initiator[kKeyBytes] = {};  // and the public key of the one who began it; of a lane
+                                           // its number
 };
 
 struct Connection {
@@ -97,7 +98,8 @@ struct Connection {
   std::uint64_t pool_handle = 0;
 
   int fd = -1;
-  int peer = -1;  // known once kUp, and in our own attempts
+  int peer = -1;          // known once kUp, and in our own attempts
+  std::uint8_t lane = 0;  // not 0: one of the peer's lanes (lane_set.h)
   ConnectionState state = ConnectionState::kFree;
   bool dead =
       false;  // lost while somebody up the stack still uses it; freed at the next safe point

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "mplite/base/address.h"
+#include "mplite/net/connect_error.h"
 
 namespace mplite {
 namespace {
@@ -22,30 +23,6 @@ constexpr std::int64_t kAddressNs = 2'000'000'000;
 constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
 constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
-
-// An attempt that ends like this was cut off on its way: nothing is wrong with the address.
-bool is_closed(int error) { return error == ECONNRESET || error == ECONNABORTED || error == EPIPE; }
-
-// Reasons for which a connect fails now and may succeed a moment later: the network on the way is
-// not there at present, or a resource of this host is used up. Not ECONNREFUSED: the peer's
-// listener is open before its address is published, so its process has ended.
-bool may_pass(int error) {
-  switch (error) {
-    case EHOSTUNREACH:
-    case EHOSTDOWN:
-    case ENETUNREACH:
-    case ENETDOWN:
-    case ETIMEDOUT:
-    case EADDRNOTAVAIL:
-    case EAGAIN:
-    case EMFILE:
-    case ENFILE:
-    case ENOBUFS:
-    case ENOMEM:
-    case ENOSPC: return true;
-    default: return false;
-  }
-}
 
 }  // namespace
 
@@ -101,33 +78,38 @@ void Connector::begin_connect(int peer) {
     if (!may_pass(-fd)) return lose(peer, -fd);
     return retry_later(peer, -fd, kRetryNs);
   }
+  Connection& c = begin(fd, peer, address);
+  if (core_.is_remote(peer)) parts_.remote.prepare(c, peer);
+  c.handshake.address = static_cast<std::uint8_t>(p.turns.current());
+  p.connection = &c;
+  if (const int count = p.turns.count(); count > 1) {
+    const std::int64_t now = core_.net.now_ns();
+    const std::int64_t share = core_.options.connect_timeout_ns / (count + 1);
+    p.next_address_ns = now + std::min(kBesideNs, share / 2);
+    c.handshake.deadline_ns = now + (std::min(kAddressNs, share) << std::min(p.turns.rounds(), 4));
+  }
+  if (const int rc = call(c); rc < 0) attempt_failed(c, -rc);
+}
+
+Connection& Connector::begin(int fd, int peer, const sockaddr_storage& address) {
   Connection* c = core_.connections.take();
   c->fd = fd;
   c->handshake.ours = true;
   c->peer = peer;
   c->remote = address;
-  if (core_.is_remote(peer)) parts_.remote.prepare(*c, peer);
   core_.set_state(*c, ConnectionState::kConnecting);
   core_.net.set_options(fd, core_.options.stream);
-  c->handshake.address = static_cast<std::uint8_t>(p.turns.current());
-  p.connection = c;
-  if (const int count = p.turns.count(); count > 1) {
-    const std::int64_t now = core_.net.now_ns();
-    const std::int64_t share = core_.options.connect_timeout_ns / (count + 1);
-    p.next_address_ns = now + std::min(kBesideNs, share / 2);
-    c->handshake.deadline_ns = now + (std::min(kAddressNs, share) << std::min(p.turns.rounds(), 4));
-  }
-  core_.handshaking.add(*c);
-  parts_.signals.drive(fd);
-  const int rc = core_.net.connect(fd, address);
+  return *c;
+}
+
+int Connector::call(Connection& c) {
+  core_.handshaking.add(c);
+  parts_.signals.drive(c.fd);
   core_.counters.other_calls += 3;
-  if (rc < 0 && rc != -EINPROGRESS) {
-    attempt_failed(*c, -rc);
-    return;
-  }
-  c->interest = kReadable | kWritable;
-  if (int error = core_.net.watch(fd, c->pool_handle, c->interest); error < 0)
-    attempt_failed(*c, -error);
+  const int rc = core_.net.connect(c.fd, c.remote);
+  if (rc < 0 && rc != -EINPROGRESS) return rc;
+  c.interest = kReadable | kWritable;
+  return core_.net.watch(c.fd, c.pool_handle, c.interest);
 }
 
 // An attempt with the address whose turn it is may be under way: it is the newest one again.
@@ -180,11 +162,18 @@ void Connector::start_tuning(Connection& c) const {
   c.tuning.ahead.start(tuning.has(Heuristic::kReadAhead));
 }
 
-void Connector::come_up(Connection& c, int peer) {
-  Peer& p = core_.peers[peer];
+void Connector::settle(Connection& c, int peer) {
   core_.handshaking.remove(c);
   if (c.handshake.heard_apart) parts_.callers.proved(c);
   c.peer = peer;
+  start_tuning(c);
+  core_.set_state(c, ConnectionState::kUp);
+  c.resent = 0;
+}
+
+void Connector::come_up(Connection& c, int peer) {
+  Peer& p = core_.peers[peer];
+  settle(c, peer);
   if (c.handshake.ours && p.turns.count() > 1) {
     const std::uint8_t overtaken = p.turns.overtaken();
     for (int i = 0; i < p.turns.count(); ++i) {
@@ -196,9 +185,6 @@ void Connector::come_up(Connection& c, int peer) {
     p.turns.called_from(parts_.remote.address_count(peer),
                         std::max(parts_.remote.find_address(peer, c.remote), 0));
   }
-  start_tuning(c);
-  core_.set_state(c, ConnectionState::kUp);
-  c.resent = 0;
   p.connection = &c;
   core_.set_state(p, PeerState::kUp);
   --core_.underway.connecting;
@@ -320,6 +306,9 @@ void Connector::lose(int peer, int error) {
     drop(*c);
   }
   for_each_attempt(peer, nullptr, [this](Connection& c) { drop(c); });
+  for (int i = 1; p.lanes != nullptr && i < kLanesMax; ++i)
+    if (p.lanes->lane[i] != nullptr) drop(*p.lanes->lane[i]);
+  core_.forget_lanes(p);
   if (!core_.quiescing && !departed)
     core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
                      error, core_.is_remote(peer) ? &parts_.remote.address_of(peer) : nullptr);
@@ -329,7 +318,8 @@ void Connector::lose(int peer, int error) {
 // Attempts that others have been made beside, and whose time is over.
 void Connector::look_at_attempts_beside(std::int64_t now) {
   for (Connection* c = core_.handshaking.first(); c != nullptr;) {
-    const bool over = c->handshake.ours && c->state == ConnectionState::kConnecting &&
+    const bool over = c->handshake.ours && c->lane == 0 &&
+                      c->state == ConnectionState::kConnecting &&
                       core_.peers[c->peer].connection != c && now >= c->handshake.deadline_ns;
     if (over) attempt_failed(*c, ETIMEDOUT);
     c = over ? core_.handshaking.first() : c->list_next;  // that may have taken others out

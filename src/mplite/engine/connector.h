@@ -51,7 +51,13 @@ class Connector {
   int want_connection(int peer) MPLITE_SIGNAL_SAFE;
   // Of two attempts, that of the lower process stays.
   bool is_lower(int peer) const MPLITE_SIGNAL_SAFE;
-  // The handshake has come to its end: frames may flow.
+  // A connection with the peer over that socket, which is the core's from here on; then it is
+  // called. 0 or -errno.
+  Connection& begin(int fd, int peer, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE;
+  int call(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Its handshake has come to its end: it is the peer's, and up.
+  void settle(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // And is the one: frames may flow.
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
   // TCP is up in one of our attempts: it is the peer's connection from now on. Those with other
   // addresses of that peer are the caller's to end.
@@ -64,7 +70,7 @@ class Connector {
     const bool several = p.turns.count() > 1;
     for (Connection* c = several ? core_.handshaking.first() : p.connection; c != nullptr;) {
       Connection* const next = several ? c->list_next : nullptr;
-      if (c->handshake.ours && c->peer == peer && c != except) f(*c);
+      if (c->handshake.ours && c->peer == peer && c->lane == 0 && c != except) f(*c);
       c = next;
     }
   }

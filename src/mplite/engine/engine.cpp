@@ -27,10 +27,11 @@ Engine::Engine(Net& net, const EngineOptions& options)
       remote_(core_, tx_),
       callers_(core_, listener_, signals_),
       connector_(core_, {up_, listener_, readiness_, signals_, tx_, rx_, remote_, callers_}),
-      handshaker_(core_, readiness_, remote_, connector_),
+      lanes_(core_, up_, tx_, remote_, connector_),
+      handshaker_(core_, readiness_, remote_, connector_, lanes_),
       acceptor_(core_, up_, listener_, signals_, connector_, handshaker_),
-      poller_(core_,
-              {listener_, readiness_, signals_, tx_, rx_, connector_, handshaker_, acceptor_}) {
+      poller_(core_, {listener_, readiness_, signals_, tx_, rx_, connector_, lanes_, handshaker_,
+                      acceptor_}) {
   set_sink(FrameKind::kGoodbye, remote_.goodbye_sink());
   const Tuning& tuning = options.tuning;
   if (!tuning.has(Heuristic::kHalves)) core_.options.split_min = core_.options.split_end = 0;
@@ -44,10 +45,10 @@ Engine::~Engine() {
       core_.set_state(core_.peers[i], PeerState::kGone);
   for (int i = 0; core_.peers != nullptr && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
-    if (p.connection != nullptr) {
-      core_.net.close(p.connection->fd);
-      p.connection->fd = -1;
-    }
+    for_each_stream(p, [this](Connection& c) {
+      core_.net.close(c.fd);
+      c.fd = -1;
+    });
     tx_.fail_sends(i, ECANCELED);
     p.connection = nullptr;
   }
@@ -76,14 +77,15 @@ bool Engine::refill() {
   // Each, whatever becomes of the others: with read-ahead buffers what is read may free memory.
   const bool connections = core_.connections.reserve(callers_.connections_wanted());
   const bool rx = rx_.refill(), tx = tx_.refill();
+  const bool lanes = core_.lane_sets.reserve(1);
   const bool net = core_.options.protection == 0 || core_.net.refill();
-  return connections && rx && tx && net;
+  return connections && rx && tx && lanes && net;
 }
 
 void Engine::disown() {
   listener_.for_each([this](int fd) { core_.net.disown(fd); });
   for (int i = 0; i < core_.peer_count; ++i)
-    if (core_.peers[i].connection != nullptr) core_.net.disown(core_.peers[i].connection->fd);
+    for_each_stream(core_.peers[i], [this](Connection& c) { core_.net.disown(c.fd); });
   for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     if (c->fd >= 0) core_.net.disown(c->fd);
   core_.net.disown(-1);
@@ -91,6 +93,11 @@ void Engine::disown() {
 
 void Upcalls::lose(int peer, int error) { engine_.connector_.lose(peer, error); }
 int Upcalls::want_connection(int peer) { return engine_.connector_.want_connection(peer); }
+void Upcalls::want_lanes(int peer) { engine_.lanes_.want(peer); }
+void Upcalls::lanes_wait(int peer) { engine_.lanes_.wait(peer); }
+void Upcalls::lose_stream(Connection& c, int error, bool ended) {
+  engine_.lanes_.lose(c, error, ended);
+}
 bool Upcalls::refill() { return engine_.refill(); }
 
 void Engine::prefer(int peer) {
@@ -123,8 +130,9 @@ void Engine::key_of(int peer, std::uint8_t (&key)[kKeyBytes]) const {
 
 void Engine::count_resent() {
   for (int i = 0; i < core_.peer_count; ++i)
-    if (Connection* c = core_.peers[i].connection; c != nullptr && c->state == ConnectionState::kUp)
-      connector_.count_resent(*c);
+    for_each_stream(core_.peers[i], [this](Connection& c) {
+      if (c.state == ConnectionState::kUp) connector_.count_resent(c);
+    });
 }
 
 PeerReport Engine::report(int peer) const {

@@ -1,4 +1,4 @@
-// The engine: moves frames between this process and its peers over one stream connection per pair.
+// The engine: moves frames between this process and its peers over stream connections.
 // A facade: what callers may ask, and the parts that do it. Used by messages.cpp (MP_*), by
 // ch_lite/channel and by progress. Knows no MPI and no matching.
 #pragma once
@@ -11,6 +11,7 @@
 #include "mplite/engine/connector.h"
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/handshaker.h"
+#include "mplite/engine/lanes.h"
 #include "mplite/engine/listener.h"
 #include "mplite/engine/peer_report.h"
 #include "mplite/engine/poller.h"
@@ -251,6 +252,11 @@ class Engine {
   int reach(int peer) MPLITE_SIGNAL_SAFE {
     return core_.peers[peer].state == PeerState::kUp ? 0 : connector_.want_connection(peer);
   }
+  // Whether transfers to the peer go over several connections at present.
+  bool spreads(int peer) const MPLITE_SIGNAL_SAFE {
+    const LaneSet* lanes = core_.peers[peer].lanes;
+    return lanes != nullptr && lanes->spread;
+  }
   // 0, or the errno for which the peer was given up.
   int peer_error(int peer) const MPLITE_SIGNAL_SAFE { return core_.peers[peer].error; }
   // Whether nothing can be said to the peer any more: it was given up, or its end of the connection
@@ -331,6 +337,7 @@ class Engine {
   RemoteJobs remote_;      // processes of other jobs
   Callers callers_;        // missing ranks, and hearing those who call
   Connector connector_;    // connections made and ended, peers lost
+  Lanes lanes_;            // more connections to one peer
   Handshaker handshaker_;  // steps of a handshake, ties
   Acceptor acceptor_;      // callers let in, strangers pushed out
   Poller poller_;          // which socket is looked at, when

@@ -47,6 +47,11 @@ struct EngineCore {
     c.list_next = deferred;
     deferred = &c;
   }
+  // The peer's lanes have been dropped.
+  void forget_lanes(Peer& p) MPLITE_SIGNAL_SAFE {
+    if (p.lanes != nullptr) lane_sets.give(p.lanes);
+    p.lanes = nullptr;
+  }
   // At once, if it is the last one dropped: only where nobody up the stack can hold it.
   void free_now(Connection& c) MPLITE_SIGNAL_SAFE {
     if (deferred != &c) return;
@@ -71,6 +76,7 @@ struct EngineCore {
   int peer_count = 0;
   GrowingTable<Peer> peer_table;
   Pool<Connection, 4> connections;
+  Pool<LaneSet, 4> lane_sets;
   HandshakeList handshaking;
   Connection* deferred = nullptr;  // dropped, not yet back in the pool
   int depth = 0;                   // of DeferFree

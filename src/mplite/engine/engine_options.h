@@ -72,6 +72,10 @@ struct EngineOptions {
   // before the reader can have it, and its SO_RCVLOWAT follows the length of its messages
   // (poll_rcvlowat.h). 0: never.
   int detach_after = 0;
+  // Connections that long transfers to one peer are spread over, at most kLanesMax; 0: found by
+  // trials (lane_policy.h).
+  int lanes = 1;
+  std::uint64_t long_bytes = 512 * 1024;  // a transfer that is worth another lane
   // A heuristic acts where it is in this set and, of those above, where it has a value.
   Tuning tuning;
 };

@@ -15,6 +15,13 @@ bool Handshaker::say(Connection& c, const Hello& message) {
   return n == static_cast<std::int64_t>(sizeof message);
 }
 
+void Handshaker::attempt_failed(Connection& c, int error) {
+  if (c.lane != 0)
+    lanes_.attempt_failed(c);
+  else
+    connector_.attempt_failed(c, error);
+}
+
 bool Handshaker::say_hello(Connection& c) {
   std::uint8_t nonce[kNonceBytes];
   core_.net.random(nonce, sizeof nonce);
@@ -35,7 +42,7 @@ bool Handshaker::hear(Connection& c) {
     if (n == -EAGAIN) return false;
     if (n <= 0) {
       if (c.handshake.ours)
-        connector_.attempt_failed(c, n == 0 ? ECONNRESET : static_cast<int>(-n));
+        attempt_failed(c, n == 0 ? ECONNRESET : static_cast<int>(-n));
       else
         connector_.refuse(c, NoteCode::kHandshakeClosed, static_cast<int>(-n));
       return false;
@@ -59,13 +66,15 @@ void Handshaker::step(Connection& c) {
       ++core_.counters.other_calls;
       if (rc == -EINPROGRESS || rc == -EAGAIN) break;
       if (rc < 0) {
-        connector_.attempt_failed(c, -rc);
+        attempt_failed(c, -rc);
         break;
       }
-      connector_.answered(c);
-      end_attempts(c.peer, &c);
+      if (c.lane == 0) {
+        connector_.answered(c);
+        end_attempts(c.peer, &c);
+      }
       if (!say_hello(c)) {
-        connector_.attempt_failed(c, ECONNABORTED);
+        attempt_failed(c, ECONNABORTED);
         break;
       }
       core_.set_state(c, ConnectionState::kAwaitChallenge);
@@ -143,6 +152,8 @@ void Handshaker::retry_stalled() {
 // A caller says hello: it is challenged.
 void Handshaker::challenge(Connection& c, const Hello& said) {
   if (hello_is_foreign(said) && !recognise(c, said)) return;
+  if (const std::uint8_t lane = hello_lane(said); lane != 0)
+    c.lane = c.handshake.initiator[0] = lane;
   std::uint8_t nonce[kNonceBytes];
   core_.net.random(nonce, sizeof nonce);
   Hello challenge;
@@ -169,6 +180,7 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
   const int peer =
       c.handshake.realm == HelloRealm::kJob ? static_cast<int>(said.from) : c.handshake.claimed;
   if (peer < 0) return connector_.refuse(c, NoteCode::kAcceptFailed, -peer);
+  if (c.lane != 0) return accept_lane(c, peer, said, acceptance);
   Peer& p = core_.peers[peer];
   if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
     // It comes too late: the other half of a tie, or a peer that was given up.
@@ -197,28 +209,39 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
   connector_.come_up(c, peer);
 }
 
+void Handshaker::accept_lane(Connection& c, int peer, const Hello& said, const Hello& acceptance) {
+  if (!lanes_.admit(c, peer)) {
+    ++core_.counters.ties;
+    return connector_.drop(c);
+  }
+  if (!may_protect(c)) return connector_.refuse(c, NoteCode::kAcceptFailed, ENOMEM);
+  if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
+  protect(c, peer, said);
+  lanes_.come_up(c, peer);
+}
+
 // We are challenged: we prove ourselves.
 void Handshaker::prove(Connection& c, const Hello& said) {
   // Once we have proved ourselves the peer may send at once.
   if (!may_protect(c)) {
     if (core_.mode.in_signal_handler) return stall(c);
-    return connector_.attempt_failed(c, ENOMEM);
+    return attempt_failed(c, ENOMEM);
   }
   Hello proof;
   const HelloFault fault = hello_prove(hello_context(c), c.handshake.hello, said, proof);
   // Whoever uses a port's name is told, and nobody else is concerned.
   if (fault != HelloFault::kNone && c.handshake.realm == HelloRealm::kPort)
-    return connector_.attempt_failed(
+    return attempt_failed(
         c, !hello_is_refusal(c.handshake.hello, said) ? EKEYREJECTED
            : protection_of(said.protection) != protection_of(core_.options.protection)
                ? EPROTONOSUPPORT
                : ECONNREFUSED);
   if (fault != HelloFault::kNone) {
     core_.notes.note(NoteCode::kStrangerDropped, c.peer, 0, &c.remote, fault);
-    return connector_.attempt_failed(c, EPROTO);
+    return attempt_failed(c, EPROTO);
   }
   c.handshake.hello = proof;
-  if (!say(c, proof)) return connector_.attempt_failed(c, ECONNABORTED);
+  if (!say(c, proof)) return attempt_failed(c, ECONNABORTED);
   core_.set_state(c, ConnectionState::kAwaitAccept);
 }
 
@@ -229,9 +252,9 @@ void Handshaker::hear_hello(Connection& c, const Hello& said) {
     case ConnectionState::kAwaitChallenge: return prove(c, said);
     case ConnectionState::kAwaitAccept:
       if (hello_done(hello_context(c), c.handshake.hello, said) != HelloFault::kNone)
-        return connector_.attempt_failed(c, EPROTO);
+        return attempt_failed(c, EPROTO);
       protect(c, c.peer, said);
-      return connector_.come_up(c, c.peer);
+      return c.lane != 0 ? lanes_.come_up(c, c.peer) : connector_.come_up(c, c.peer);
     default: __builtin_trap();
   }
 }
@@ -250,7 +273,11 @@ void Handshaker::end_attempts(int peer, const Connection* except) {
 HelloContext Handshaker::hello_context(const Connection& c) const {
   const std::uint8_t protection = core_.options.protection;
   if (c.handshake.realm == HelloRealm::kJob)
-    return {core_.options.rank, core_.options.size, core_.options.secret, HelloRealm::kJob, nullptr,
+    return {core_.options.rank,
+            core_.options.size,
+            core_.options.secret,
+            HelloRealm::kJob,
+            c.lane != 0 ? c.handshake.initiator : nullptr,
             protection};
   return {static_cast<int>(remote_.window()),
           0,

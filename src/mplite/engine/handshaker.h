@@ -7,6 +7,7 @@
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/connector.h"
 #include "mplite/engine/engine_core.h"
+#include "mplite/engine/lanes.h"
 #include "mplite/engine/readiness.h"
 #include "mplite/engine/remote_jobs.h"
 #include "mplite/net/handshake.h"
@@ -16,8 +17,9 @@ namespace mplite {
 // Gate held throughout.
 class Handshaker {
  public:
-  Handshaker(EngineCore& core, Readiness& readiness, RemoteJobs& remote, Connector& connector)
-      : core_(core), readiness_(readiness), remote_(remote), connector_(connector) {}
+  Handshaker(EngineCore& core, Readiness& readiness, RemoteJobs& remote, Connector& connector,
+             Lanes& lanes)
+      : core_(core), readiness_(readiness), remote_(remote), connector_(connector), lanes_(lanes) {}
   Handshaker(const Handshaker&) = delete;
   Handshaker& operator=(const Handshaker&) = delete;
 
@@ -37,6 +39,9 @@ class Handshaker {
   void challenge(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   bool recognise(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   void check_proof(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
+  void accept_lane(Connection& c, int peer, const Hello& said,
+                   const Hello& acceptance) MPLITE_SIGNAL_SAFE;
+  void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   void prove(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   bool say(Connection& c, const Hello& message) MPLITE_SIGNAL_SAFE;
   bool say_hello(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -52,6 +57,7 @@ class Handshaker {
   Readiness& readiness_;
   RemoteJobs& remote_;
   Connector& connector_;
+  Lanes& lanes_;
   unsigned stall_round_ = 0;
 };
 

@@ -5,11 +5,6 @@
 
 namespace mplite {
 
-bool is_shortage(int error) {
-  return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS ||
-         error == ENOSPC;
-}
-
 Listener::Listener(Net& net, Counters& counters, const ListeningSockets& sockets, int spare,
                    int family)
     : net_(net),

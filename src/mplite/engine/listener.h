@@ -15,10 +15,6 @@
 
 namespace mplite {
 
-// The process or the system has no descriptor, no place in epoll, or no memory for one more
-// connection.
-bool is_shortage(int error) MPLITE_SIGNAL_SAFE;
-
 // Gate held throughout, where nothing else is said.
 class Listener {
  public:

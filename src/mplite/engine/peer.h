@@ -3,20 +3,18 @@
 #pragma once
 #include <cstdint>
 
+#include "mplite/base/signal_safe.h"
 #include "mplite/engine/address_turns.h"
 #include "mplite/engine/connection.h"
+#include "mplite/engine/lane_set.h"
 #include "mplite/engine/states.h"
 
 namespace mplite {
 
-struct SendQueue {
-  SendOp* head = nullptr;
-  SendOp* tail = nullptr;
-};
-
 struct Peer {
   Connection* connection = nullptr;  // while kMaking: the newest attempt
   SendQueue control, bulk;           // what has not been cut into frames
+  LaneSet* lanes = nullptr;          // from the first long transfer on
   std::int64_t give_up_ns = 0;       // while kMaking, without TCP
   int connect_error = 0;             // of the last attempt, 0: none, or TCP was up
   int error = 0;
@@ -27,5 +25,14 @@ struct Peer {
   std::int64_t retry_ns = 0;         // no new one before
   std::int64_t next_address_ns = 0;  // with several: another one is tried beside it from then on
 };
+
+// Calls f(Connection&) with the peer's connection, and with its lanes that are up. It may lose the
+// peer.
+template <typename F>
+void for_each_stream(Peer& p, F f) MPLITE_SIGNAL_SAFE {
+  if (p.connection != nullptr) f(*p.connection);
+  for (int i = 1; i < kLanesMax && p.lanes != nullptr; ++i)
+    if (Connection* c = p.lanes->lane[i]; c != nullptr && c->state == ConnectionState::kUp) f(*c);
+}
 
 }  // namespace mplite

@@ -36,7 +36,7 @@ void Poller::handle(const NetEvent& event) {
     if ((event.ready & kReadable) == 0) return;
   }
   const std::uint64_t handle = c->pool_handle;
-  if ((event.ready & kWritable) != 0 && c->tx.count > 0) parts_.tx.flush(c->peer);
+  if ((event.ready & kWritable) != 0 && c->tx.count > 0) parts_.tx.flush(*c);
   if ((event.ready & kReadable) != 0 && c->pool_handle == handle &&
       c->state == ConnectionState::kUp)
     parts_.rx.pump(*c);
@@ -57,6 +57,7 @@ void Poller::look_at_deadlines() {
   parts_.connector.discount_absence(now);
   parts_.handshaker.drop_overdue(now);
   parts_.connector.look_at_attempts(now);
+  parts_.lanes.look_at_attempts(now);
 }
 
 // Behind the `found` events, those of input that is not in the sockets any more. Returns how many

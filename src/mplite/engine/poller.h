@@ -9,6 +9,7 @@
 #include "mplite/engine/connector.h"
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/handshaker.h"
+#include "mplite/engine/lanes.h"
 #include "mplite/engine/listener.h"
 #include "mplite/engine/readiness.h"
 #include "mplite/engine/rx_stream.h"
@@ -30,6 +31,7 @@ class Poller {
     TxQueue& tx;
     RxStream& rx;
     Connector& connector;
+    Lanes& lanes;
     Handshaker& handshaker;
     Acceptor& acceptor;
   };

@@ -34,6 +34,8 @@ class Readiness {
   }
   // A read of the connection has brought something.
   void has_read(Connection& c) MPLITE_SIGNAL_SAFE {
+    if (c.lane != 0) [[unlikely]]
+      return;  // epoll tells
     prefer(c);
     detach_.has_read();
   }

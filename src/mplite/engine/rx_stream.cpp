@@ -15,6 +15,10 @@ constexpr std::uint64_t kOneReadBytes =
     128 * 1024;  // more does not come by one read, as a rule: the kernel hands over packets of up
                  // to 64 KB as they come
 
+bool is_in_frame(const Connection& c, FrameKind kind, std::uint64_t id) {
+  return c.rx.in_frame && c.rx.header.kind == kind && c.rx.header.id == id;
+}
+
 }  // namespace
 
 void RxStream::ready_add(Connection& c) {
@@ -96,7 +100,8 @@ void RxStream::parse(Connection& c) {
     }
     if (staged < kFrameHeaderBytes) return;
     FrameHeader header;
-    if (!decode_frame({c.rx.buffer->bytes + c.rx.begin, staged}, header)) {
+    if (!decode_frame({c.rx.buffer->bytes + c.rx.begin, staged}, header) ||
+        (c.lane != 0 && header.kind != FrameKind::kTransfer)) {
       core_.notes.note(NoteCode::kBadFrame, c.peer, EPROTO, &c.remote);
       up_.lose(c.peer, EPROTO);
       return;
@@ -223,7 +228,7 @@ bool RxStream::pump(Connection& c, int& repolls) {
     trace(TraceEvent::kRead, c.peer, static_cast<std::uint64_t>(n), read.offered);
     any = true;
     if (n <= 0) {
-      up_.lose(c.peer, read_loss(n));  // an EOF without everybody ending is a dead peer
+      up_.lose_stream(c, read_loss(n), n == 0);
       break;
     }
     const auto got = static_cast<std::uint64_t>(n);
@@ -270,23 +275,22 @@ std::uint32_t RxStream::take_control(void* packet, std::uint32_t size, int& from
 
 std::uint64_t RxStream::placed(int peer, FrameKind kind, std::uint64_t id) const {
   const Connection* c = core_.peers[peer].connection;
-  return c != nullptr && c->rx.in_frame && c->rx.header.kind == kind && c->rx.header.id == id
-             ? c->rx.header.length - c->rx.owed
-             : 0;
+  return c != nullptr && is_in_frame(*c, kind, id) ? c->rx.header.length - c->rx.owed : 0;
 }
 
 void RxStream::redirect(int peer, FrameKind kind, std::uint64_t id,
                         const Destination& destination) {
   Connection* c = core_.peers[peer].connection;
-  if (c == nullptr || !c->rx.in_frame || c->rx.header.kind != kind || c->rx.header.id != id) return;
+  if (c == nullptr || !is_in_frame(*c, kind, id)) return;
   set_destination(*c, destination);
 }
 
 void RxStream::discard(int peer, FrameKind kind, std::uint64_t id) {
-  Connection* c = core_.peers[peer].connection;
-  if (c == nullptr || !c->rx.in_frame || c->rx.header.kind != kind || c->rx.header.id != id) return;
-  set_destination(*c, {});
-  c->rx.discards = true;
+  for_each_stream(core_.peers[peer], [kind, id](Connection& c) {
+    if (!is_in_frame(c, kind, id)) return;
+    set_destination(c, {});
+    c.rx.discards = true;
+  });
 }
 
 void RxStream::set_destination(Connection& c, const Destination& destination) {
@@ -306,16 +310,23 @@ void RxStream::parse_staged() {
 }
 
 void RxStream::resume_rx(int peer) {
-  Connection* c = core_.peers[peer].connection;
-  if (c == nullptr || !c->rx.paused) return;
-  c->rx.paused = false;
-  trace(TraceEvent::kReceiveResumed, peer);
+  Peer& p = core_.peers[peer];
+  if (p.connection != nullptr && p.connection->rx.paused) resume(*p.connection);
+  if (p.lanes == nullptr) return;
+  for_each_stream(p, [this](Connection& c) {
+    if (c.rx.paused) resume(c);
+  });
+}
+
+void RxStream::resume(Connection& c) {
+  c.rx.paused = false;
+  trace(TraceEvent::kReceiveResumed, c.peer);
   DeferFree defer(core_);
-  readiness_.set_interest(*c, c->interest | kReadable);
+  readiness_.set_interest(c, c.interest | kReadable);
   core_.gate.ask_drain();  // what lies in the socket was announced while it was paused, and will
                            // not be again
-  parse(*c);
-  put_buffer_away(*c);
+  parse(c);
+  put_buffer_away(c);
 }
 
 void RxStream::forget(Connection& c) {

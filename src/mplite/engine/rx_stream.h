@@ -18,11 +18,11 @@ namespace mplite {
 
 // What the layer above answers when the payload of a frame is about to be read.
 enum class Verdict {
-  kTake,    // into Destination; what is longer than `room` is read and thrown away
-  kDiscard, // nobody wants it: read and thrown away, and its end is not told
-  kPause,   // no buffer now: the connection stops reading (the kernel pushes back) until
-            // Engine::resume_rx(peer)
-  kReject,  // the frame makes no sense here: the connection is lost with EPROTO
+  kTake,     // into Destination; what is longer than `room` is read and thrown away
+  kDiscard,  // nobody wants it: read and thrown away, and its end is not told
+  kPause,    // no buffer now: the connection stops reading (the kernel pushes back) until
+             // Engine::resume_rx(peer)
+  kReject,   // the frame makes no sense here: the connection is lost with EPROTO
 };
 
 struct Destination {
@@ -131,6 +131,7 @@ class RxStream {
     unparsed_ = nullptr;
   }
   void parse_staged() MPLITE_SIGNAL_SAFE;
+  void resume(Connection& c) MPLITE_SIGNAL_SAFE;
   void ready_add(Connection& c) MPLITE_SIGNAL_SAFE;
   void ready_remove(Connection& c) MPLITE_SIGNAL_SAFE;
 

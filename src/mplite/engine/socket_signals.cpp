@@ -21,7 +21,7 @@ void SocketSignals::drive_all(int tid, int signo) {
   };
   listener_.for_each([&](int fd) { apply(fd, true); });
   for (int i = 0; i < core_.peer_count; ++i)
-    if (core_.peers[i].connection != nullptr) apply(core_.peers[i].connection->fd, false);
+    for_each_stream(core_.peers[i], [&](const Connection& c) { apply(c.fd, false); });
   for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     apply(c->fd, c->handshake.heard_apart);
 }
@@ -32,12 +32,12 @@ void SocketSignals::set_enabled(bool on) {
   if (tid_ == 0) return;
   ++core_.counters.other_calls;
   if (listener_.signal() == 0) listener_.for_each([&](int fd) { core_.net.set_signals(fd, on); });
-  for (int i = 0; i < core_.peer_count; ++i) {
-    const Connection* c = core_.peers[i].connection;
-    if (c == nullptr || c->state != ConnectionState::kUp) continue;
-    core_.net.set_signals(c->fd, on);
-    ++core_.counters.other_calls;
-  }
+  for (int i = 0; i < core_.peer_count; ++i)
+    for_each_stream(core_.peers[i], [&](const Connection& c) {
+      if (c.state != ConnectionState::kUp) return;
+      core_.net.set_signals(c.fd, on);
+      ++core_.counters.other_calls;
+    });
   for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     if (!c->handshake.heard_apart || listener_.signal() == 0) core_.net.set_signals(c->fd, on);
 }

@@ -226,6 +226,7 @@ SendOp* TxQueue::queue_behind(int peer, const iovec& packet, FrameKind kind, con
   enqueue(p, op);
   const std::uint64_t all = std::max<std::uint64_t>(bytes, core_.options.frame_bytes);
   commit_next(p, c, all);
+  if (p.lanes != nullptr) p.lanes->transfers_next = false;
   commit_next(p, c, all);
   DeferFree defer(core_);
   if (advance(c, sent)) readiness_.set_interest(c, c.interest | kWritable);
@@ -239,6 +240,7 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
   if (!idle(p) || gather_ || gathered_peer_ == peer || bytes == 0 ||
       packet.iov_len > kBehindPacketMax)
     return -EAGAIN;
+  if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
   if (bytes > c->tuning.frames.bytes() ||
       (sends_.free_count() < 2 && (core_.mode.in_signal_handler || !sends_.reserve(64))))

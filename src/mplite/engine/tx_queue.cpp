@@ -90,7 +90,9 @@ bool TxQueue::refill() {
 }
 
 void TxQueue::enqueue(Peer& p, SendOp* op) {
-  SendQueue& q = op->kind == FrameKind::kControl ? p.control : p.bulk;
+  SendQueue& q = op->kind == FrameKind::kControl                          ? p.control
+                 : op->kind == FrameKind::kTransfer && p.lanes != nullptr ? p.lanes->transfers
+                                                                          : p.bulk;
   op->next = nullptr;
   (q.tail != nullptr ? q.tail->next : q.head) = op;
   q.tail = op;
@@ -107,9 +109,22 @@ std::uint8_t TxQueue::padding(const Connection& c, const void* payload) const {
   return padding_.bytes(writer(), before, payload);
 }
 
+// Of which the connection carries something next. On lane 0 control goes before all, and channel
+// messages and transfers take turns.
+SendQueue& TxQueue::next_queue(Peer& p, const Connection& c) {
+  if (c.lane == 0 && p.control.head != nullptr) return p.control;
+  LaneSet* lanes = p.lanes;
+  if (lanes == nullptr) return p.bulk;
+  if (c.lane != 0) return lanes->transfers;
+  const bool transfers =
+      p.bulk.head == nullptr || (lanes->transfers_next && lanes->transfers.head != nullptr);
+  lanes->transfers_next = !transfers;
+  return transfers ? lanes->transfers : p.bulk;
+}
+
 // Fixes the place of one more frame in the stream. False: nothing left to commit.
 bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
-  SendQueue& q = p.control.head != nullptr ? p.control : p.bulk;
+  SendQueue& q = next_queue(p, c);
   SendOp* op = q.head;
   if (op == nullptr) return false;
   OutFrame& f = c.tx.frame(c.tx.count);
@@ -171,7 +186,11 @@ bool TxQueue::advance(Connection& c, std::uint64_t bytes) {
   return true;
 }
 
-bool TxQueue::has_enough(const Connection& c) const {
+// What has its place on one lane cannot go by another any more.
+bool TxQueue::has_enough(const Peer& p, const Connection& c) {
+  if (spreads(p) && c.tx.count > 0 &&
+      c.tx.frame(c.tx.count - 1).header.kind == FrameKind::kTransfer)
+    return true;
   if (!c.tuning.frames.grown()) return false;
   std::uint64_t fixed = 0;
   for (int i = 0; i < c.tx.count; ++i) fixed += c.tx.frame(i).header.length;
@@ -194,13 +213,33 @@ void TxQueue::note_taken(Connection& c, bool whole, std::uint64_t offered) {
 
 void TxQueue::flush(int peer) {
   Peer& p = core_.peers[peer];
-  Connection* c = p.connection;
-  if (c == nullptr || c->state != ConnectionState::kUp || c->tx.flushing || p.corks > 0) return;
+  if (p.connection == nullptr) return;
+  flush(*p.connection);
+  if (p.lanes != nullptr && p.lanes->spread) [[unlikely]]
+    flush_lanes(peer);
+}
+
+// The kernel has taken what it takes on lane 0. The caller keeps dropped connections readable.
+[[gnu::noinline]] void TxQueue::flush_lanes(int peer) {
+  Peer& p = core_.peers[peer];
+  for (int i = 1; i < kLanesMax && p.lanes != nullptr && i < p.lanes->policy.used(); ++i) {
+    if (p.lanes->transfers.head == nullptr) return;
+    Connection* c = p.lanes->lane[i];
+    if (c != nullptr && c->tx.count == 0) flush(*c);
+  }
+}
+
+void TxQueue::flush(Connection& connection) {
+  Connection* c = &connection;
+  if (c->state != ConnectionState::kUp || c->tx.flushing) return;
+  const int peer = c->peer;
+  Peer& p = core_.peers[peer];
+  if (p.corks > 0) return;
   c->tx.flushing = true;
   DeferFree defer(core_);  // c stays readable memory even if it is lost below
-  if (gathered_peer_ == peer) commit_gathered(*c);
+  if (gathered_peer_ == peer && c->lane == 0) commit_gathered(*c);
   for (;;) {
-    while (c->tx.count < ConnectionTx::kFrames && !has_enough(*c) && commit_next(p, *c)) {}
+    while (c->tx.count < ConnectionTx::kFrames && !has_enough(p, *c) && commit_next(p, *c)) {}
     if (c->tx.count == 0) {
       readiness_.set_interest(*c, c->interest & ~kWritable);
       break;
@@ -211,12 +250,15 @@ void TxQueue::flush(int peer) {
     if (const std::uint64_t first = first_write(*c, offered); first < offered)
       offered = shorten(parts, parts_count, first);
     c->tuning.halves.wrote(offered);
+    const bool timed = p.lanes != nullptr && p.lanes->policy.tries();
+    const std::int64_t began = timed ? core_.net.now_ns() : 0;
     const std::int64_t n = core_.net.write(c->fd, parts, parts_count);
+    if (timed) p.lanes->write_ns += core_.net.now_ns() - began;
     trace(TraceEvent::kWrite, peer, static_cast<std::uint64_t>(n), offered);
     ++core_.counters.writes;
     if (n < 0 && n != -EAGAIN) {
       c->tx.flushing = false;
-      up_.lose(peer, write_loss(n));
+      up_.lose_stream(*c, write_loss(n), false);
       break;
     }
     if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
@@ -224,6 +266,7 @@ void TxQueue::flush(int peer) {
     note_taken(*c, whole, offered);
     if (!whole) {
       readiness_.set_interest(*c, c->interest | kWritable);
+      if (timed) up_.lanes_wait(peer);
       break;
     }
   }
@@ -262,36 +305,38 @@ void TxQueue::finish(SendOp* op, int error) {
 }
 
 std::uint64_t TxQueue::queued_bytes(int peer) const {
-  const Peer& p = core_.peers[peer];
+  Peer& p = core_.peers[peer];
   std::uint64_t bytes = gathered_peer_ == peer ? gathered_bytes_ : 0;
-  for (const SendQueue* q : {&p.control, &p.bulk})
-    for (const SendOp* op = q->head; op != nullptr; op = op->next)
+  for (const SendQueue* q :
+       {&p.control, &p.bulk, p.lanes != nullptr ? &p.lanes->transfers : nullptr})
+    for (const SendOp* op = q != nullptr ? q->head : nullptr; op != nullptr; op = op->next)
       bytes += op->total - op->committed;
-  if (p.connection == nullptr) return bytes;
-  const ConnectionTx& tx = p.connection->tx;
-  for (int i = 0; i < tx.count; ++i) {
-    const OutFrame& f = tx.frame(i);
-    bytes += f.header.length - payload_sent(f.header, f.sent);
-  }
+  for_each_stream(p, [&bytes](const Connection& c) {
+    for (int i = 0; i < c.tx.count; ++i) {
+      const OutFrame& f = c.tx.frame(i);
+      bytes += f.header.length - payload_sent(f.header, f.sent);
+    }
+  });
   return bytes;
+}
+
+void TxQueue::fail_frames(Connection& c, int error) {
+  while (c.tx.count > 0) {
+    SendOp* op = c.tx.frame(0).op;
+    c.tx.pop();
+    --op->frames;
+    if (op->all_committed && op->frames == 0) finish(op, error);
+  }
 }
 
 void TxQueue::fail_sends(int peer, int error) {
   Peer& p = core_.peers[peer];
-  Connection* c = p.connection;
-  // Operations in the ring first: some of them stand in the queue as well (partly committed), and
+  // Operations in the rings first: some of them stand in the queue as well (partly committed), and
   // are finished there.
-  if (c != nullptr) {
-    if (gathered_peer_ == peer) commit_gathered(*c);
-    while (c->tx.count > 0) {
-      SendOp* op = c->tx.frame(0).op;
-      c->tx.pop();
-      --op->frames;
-      if (op->all_committed && op->frames == 0) finish(op, error);
-    }
-  }
-  for (SendQueue* q : {&p.control, &p.bulk}) {
-    while (q->head != nullptr) {
+  if (p.connection != nullptr && gathered_peer_ == peer) commit_gathered(*p.connection);
+  for_each_stream(p, [this, error](Connection& c) { fail_frames(c, error); });
+  for (SendQueue* q : {&p.control, &p.bulk, p.lanes != nullptr ? &p.lanes->transfers : nullptr}) {
+    while (q != nullptr && q->head != nullptr) {
       SendOp* op = q->head;
       q->head = op->next;
       if (q->head == nullptr) q->tail = nullptr;
@@ -306,6 +351,7 @@ int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data
   if (const int rc = ensure_connection(peer); rc < 0) return rc;
   if (sends_.free_count() == 0 && (core_.mode.in_signal_handler || !sends_.reserve(64)))
     return -ENOBUFS;
+  if (kind != FrameKind::kMessage && is_long(bytes - from)) up_.want_lanes(peer);
   SendOp* op = sends_.take();
   op->data = data.buffer;
   op->pieces = data.pieces;
@@ -348,13 +394,14 @@ bool TxQueue::keep_copy(SendOp* op) {
   std::uint8_t* block = new_copy(op->total);
   if (block == nullptr) return false;
   copy(block, op->pieces != nullptr ? Memory::in_pieces(op->pieces) : op->data, op->total);
-  Connection* c = core_.peers[op->peer].connection;
-  for (int i = 0; c != nullptr && i < c->tx.count; ++i) {
-    OutFrame& f = c->tx.frame(i);
-    if (f.op != op) continue;
-    f.payload = block + f.header.offset;
-    f.pieces = {};
-  }
+  for_each_stream(core_.peers[op->peer], [op, block](Connection& c) {
+    for (int i = 0; i < c.tx.count; ++i) {
+      OutFrame& f = c.tx.frame(i);
+      if (f.op != op) continue;
+      f.payload = block + f.header.offset;
+      f.pieces = {};
+    }
+  });
   op->data = op->block = block;
   op->pieces = nullptr;
   op->uncommitted = {};

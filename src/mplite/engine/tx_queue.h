@@ -96,8 +96,10 @@ class TxQueue {
   void set_gather(bool on) { gather_ = on; }
   void flush_gathered() MPLITE_SIGNAL_SAFE;
 
-  // Writes what the kernel takes. May lose the peer.
+  // Writes what the kernel takes: of all that is for the peer; of what is on one connection, and
+  // may go there. May lose the peer.
   void flush(int peer) MPLITE_SIGNAL_SAFE;
+  void flush(Connection& c) MPLITE_SIGNAL_SAFE;
   // Of messages to the peer, what the kernel has not taken.
   std::uint64_t queued_bytes(int peer) const;
   // Everything queued for the peer completes with `error`.
@@ -108,13 +110,22 @@ class TxQueue {
   int ensure_connection(int peer) MPLITE_SIGNAL_SAFE {
     return core_.peers[peer].state == PeerState::kUp ? 0 : up_.want_connection(peer);
   }
+  // Whether lanes may be of use for so much.
+  bool is_long(std::uint64_t bytes) const MPLITE_SIGNAL_SAFE {
+    return bytes >= core_.options.long_bytes && core_.options.lanes != 1;
+  }
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
+  void flush_lanes(int peer) MPLITE_SIGNAL_SAFE;
+  static SendQueue& next_queue(Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
+  static bool spreads(const Peer& p) MPLITE_SIGNAL_SAFE {
+    return p.lanes != nullptr && p.lanes->spread;
+  }
   bool commit_next(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE {
-    return commit_next(p, c, c.tuning.frames.bytes());
+    return commit_next(p, c, spreads(p) ? core_.options.frame_bytes : c.tuning.frames.bytes());
   }
   bool commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) MPLITE_SIGNAL_SAFE;
   std::uint8_t padding(const Connection& c, const void* payload) const MPLITE_SIGNAL_SAFE;
-  bool has_enough(const Connection& c) const MPLITE_SIGNAL_SAFE;
+  static bool has_enough(const Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
   std::uint64_t first_write(Connection& c, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   void note_taken(Connection& c, bool whole, std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   StreamPadding::Writer writer() const MPLITE_SIGNAL_SAFE {
@@ -138,6 +149,7 @@ class TxQueue {
   void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
   bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
+  void fail_frames(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   void give(SendOp* op) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;

@@ -130,6 +130,10 @@ bool hello_is_foreign(const Hello& h) MPLITE_SIGNAL_SAFE {
          (h.realm == HelloRealm::kPort || h.realm == HelloRealm::kPair);
 }
 
+std::uint8_t hello_lane(const Hello& h) MPLITE_SIGNAL_SAFE {
+  return h.realm == HelloRealm::kJob && h.mac[0] < kLanesMax ? h.mac[0] : 0;
+}
+
 Hello hello_refuse(const Hello& hello, std::uint8_t protection) MPLITE_SIGNAL_SAFE {
   return blank(hello.realm, HelloKind::kRefusal, protection, hello.to, hello.from, hello.nonce);
 }

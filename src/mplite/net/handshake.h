@@ -9,8 +9,8 @@
 //                              <-   accept     nonceB, mac                    hello_done
 //
 // mac = HMAC-SHA512-256 (libsodium crypto_auth, key: the realm's secret) over label | realm |
-// protection | from | to | A's public key (zero in a job) | nonceA | nonceB. The label and the
-// ranks differ in every message and direction, both nonces are fresh, so neither replay nor
+// protection | from | to | A's public key (in a job the lane's number) | nonceA | nonceB. The label
+// and the ranks differ in every message and direction, both nonces are fresh, so neither replay nor
 // reflection helps a stranger. Each side needs to remember only the Hello that it sent last.
 // Somebody who can change packets on the path afterwards is found out by the stream's own tags,
 // where it has them (record.h).
@@ -39,13 +39,18 @@ struct HelloContext {
   int size;                    // of the job; not looked at between jobs
   const std::uint8_t* secret;  // 32 bytes: of the realm
   HelloRealm realm = HelloRealm::kJob;
-  const std::uint8_t* initiator = nullptr;  // between jobs: A's public key, 32 bytes
+  const std::uint8_t* initiator = nullptr;  // 32 bytes: between jobs A's public key; of a lane its
+                                            // number, and zeros
   std::uint8_t protection = 0;              // what we offer
 };
 
 // Whether this is the first message of a process of another job; then its public key is in `mac`,
 // and the realm's secret has to be found by that (kPair) or by `to` (kPort).
 bool hello_is_foreign(const Hello& hello) MPLITE_SIGNAL_SAFE;
+
+// The number of the lane that is to be opened by that first message (lane_set.h); 0: none. It is in
+// the place of A's public key, and so covered by every mac.
+std::uint8_t hello_lane(const Hello& hello) MPLITE_SIGNAL_SAFE;
 
 // B: in place of a challenge, when there is no such port, or `protection`, our own, is of another
 // kind. Proves nothing; A gives up at once instead of trying on.

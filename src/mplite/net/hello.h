@@ -10,6 +10,7 @@ namespace mplite {
 inline constexpr std::uint32_t kHelloMagic = 0x4c484d31;  // "1MHL"
 inline constexpr std::size_t kNonceBytes = 16;
 inline constexpr std::size_t kMacBytes = 32;
+inline constexpr int kLanesMax = 16;  // connections of a pair of ranks, numbered from 0
 
 enum class HelloKind : std::uint8_t {
   kHello = 1,

@@ -42,6 +42,8 @@ struct StreamReport {
   std::uint32_t unacknowledged = 0;      // packets of ours under way
   std::uint32_t retransmissions = 0;     // of packets, in all
   std::uint32_t since_last_data_ms = 0;  // from the peer
+  std::int64_t busy_us = 0;              // with something of ours under way,
+  std::int64_t window_limited_us = 0;    // and the peer's window full
 };
 
 // All calls return >= 0, or -errno. EINTR is retried inside, EAGAIN is returned. Signal-safe.
@@ -70,6 +72,9 @@ class Net {
   // Of such a descriptor: O_ASYNC on or off, owner and signal stay.
   virtual int set_signals(int fd, bool on) MPLITE_SIGNAL_SAFE = 0;
   virtual int set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE = 0;
+  // Of what was written, the kernel holds at most about so much that it has not sent (0: as much as
+  // its buffer has room for): a write takes no more.
+  virtual void set_unsent_limit(int, int) MPLITE_SIGNAL_SAFE {}
   // Readiness, level-triggered. interest == 0 keeps fd registered but silent.
   virtual int watch(int fd, std::uint64_t token,
                     unsigned interest) MPLITE_SIGNAL_SAFE = 0;  // first time

@@ -233,6 +233,11 @@ int PosixNet::set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE {
   return setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &bytes, sizeof bytes) == 0 ? 0 : -errno;
 }
 
+// 0 is the system's limit, which as a rule is none.
+void PosixNet::set_unsent_limit(int fd, int bytes) MPLITE_SIGNAL_SAFE {
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
 int PosixNet::watch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE {
   epoll_event event = {};
   event.events = epoll_bits(interest);
@@ -373,6 +378,8 @@ bool PosixNet::report(int fd, StreamReport& report) {
   report.unacknowledged = info.tcpi_unacked;
   report.retransmissions = info.tcpi_total_retrans;
   report.since_last_data_ms = info.tcpi_last_data_recv;
+  report.busy_us = static_cast<std::int64_t>(info.tcpi_busy_time);
+  report.window_limited_us = static_cast<std::int64_t>(info.tcpi_rwnd_limited);
   return true;
 }
 

@@ -61,6 +61,9 @@ class ProtectedNet final : public Net {
   }
   // Of content: part of a record may be here already.
   int set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE override;
+  void set_unsent_limit(int fd, int bytes) MPLITE_SIGNAL_SAFE override {
+    below_.set_unsent_limit(fd, bytes);
+  }
   int watch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int rewatch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int unwatch(int fd) MPLITE_SIGNAL_SAFE override;

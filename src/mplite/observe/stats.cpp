@@ -98,6 +98,8 @@ constexpr CounterInfo kTable[] = {
      &Counters::connections_refused},
     {"ties", kConnections, "connections",
      "Connections that both sides had begun, and of which one was kept.", &Counters::ties},
+    {"lanes", kConnections, "connections",
+     "Connections beside the first one to a peer, for long data (LITE_LANES).", &Counters::lanes},
     {"frames_in", kStream, "frames", "Frames received from the sockets.", &Counters::frames_in},
     {"frames_out", kStream, "frames", "Frames sent to the sockets.", &Counters::frames_out},
     {"bytes_in", kStream, "bytes", "Bytes received from the sockets, headers included.",

@@ -102,6 +102,17 @@ StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_si
   return StartFault::kNone;
 }
 
+static void take_knobs(const Knobs& knobs, EngineOptions& options) {
+  options.connect_timeout_ns = knobs.connect_timeout_ns;
+  options.frame_bytes = knobs.frame_bytes;
+  options.low_water_bytes = knobs.low_water_bytes;
+  options.lanes = knobs.lanes;
+  options.tuning = knobs.tuning;
+  options.stream.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
+  options.stream.keepalive_idle_s = knobs.keepalive_idle_s;
+  options.stream.keepalive_interval_s = knobs.keepalive_interval_s;
+}
+
 StartFault Process::join(int own_rank, int job_size, const void* table, int local_ranks,
                          char* error, std::size_t error_size) {
   rank = own_rank;
@@ -132,10 +143,7 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
   options.keys = keys;
   options.listeners = listeners;
   options.spare = spare;
-  options.connect_timeout_ns = knobs.connect_timeout_ns;
-  options.frame_bytes = knobs.frame_bytes;
-  options.low_water_bytes = knobs.low_water_bytes;
-  options.tuning = knobs.tuning;
+  take_knobs(knobs, options);
   if (policy.own_core) {  // where ranks share cores, trying again would hold up a neighbour, and
                           // halves gain nothing
     options.frame_tries = kFrameTries;
@@ -143,9 +151,6 @@ StartFault Process::join(int own_rank, int job_size, const void* table, int loca
     options.split_end = kSplitEnd;
     options.detach_after = kAsideAfter;
   }
-  options.stream.socket_buffer_bytes = static_cast<int>(knobs.sockbuf);
-  options.stream.keepalive_idle_s = knobs.keepalive_idle_s;
-  options.stream.keepalive_interval_s = knobs.keepalive_interval_s;
   if (const StartFault fault = protect(options, error, error_size); fault != StartFault::kNone)
     return fault;
   engine = new (std::nothrow) Engine(sockets_for(options), options);

@@ -1,0 +1,60 @@
+// More connections to one peer, which carry long data: when they are opened, how they come up and
+// end. Used by handshaker.h and the engine; uses connector.h, lane_set.h.
+#pragma once
+#include <cstdint>
+
+#include "mplite/base/signal_safe.h"
+#include "mplite/engine/connector.h"
+#include "mplite/engine/engine_core.h"
+#include "mplite/engine/remote_jobs.h"
+#include "mplite/engine/tx_queue.h"
+#include "mplite/engine/upcalls.h"
+
+namespace mplite {
+
+// Only between ranks of a job. Either rank opens lanes when it has long data to send; both use
+// those that are there. Of two attempts at one number that of the lower rank stays. Gate held
+// throughout.
+class Lanes {
+ public:
+  // An attempt has so long for its handshake: the peer computes perhaps.
+  static constexpr std::int64_t kAttemptNs = 10'000'000'000;
+  // Of data on a lane the kernel holds so much that has not been sent: what it holds cannot go over
+  // another lane any more.
+  static constexpr int kUnsentBytes = 256 * 1024;
+
+  Lanes(EngineCore& core, Upcalls& up, TxQueue& tx, RemoteJobs& remote, Connector& connector)
+      : core_(core), up_(up), tx_(tx), remote_(remote), connector_(connector) {}
+  Lanes(const Lanes&) = delete;
+  Lanes& operator=(const Lanes&) = delete;
+
+  // Something long for the peer is about to be queued: a transfer, or a message that might be one.
+  void want(int peer) MPLITE_SIGNAL_SAFE;
+  // Data for the peer waits for the network: trials begin and end.
+  void wait(int peer) MPLITE_SIGNAL_SAFE;
+  // Whether the lane that the peer has begun, and proved to be its own, may come up.
+  bool admit(const Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // Its handshake has come to its end.
+  void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // Our attempt has come to an end. It is made again later.
+  void attempt_failed(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Attempts whose time is over.
+  void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
+  // See Upcalls::lose_stream.
+  void lose(Connection& c, int error, bool ended) MPLITE_SIGNAL_SAFE;
+
+ private:
+  bool make_set(Peer& p) MPLITE_SIGNAL_SAFE;
+  void open_missing(int peer) MPLITE_SIGNAL_SAFE;
+  void open(int peer, int number) MPLITE_SIGNAL_SAFE;
+  static int address_for(const Peer& p, int number, int count) MPLITE_SIGNAL_SAFE;
+  void spread(Peer& p) MPLITE_SIGNAL_SAFE;
+
+  EngineCore& core_;
+  Upcalls& up_;
+  TxQueue& tx_;
+  RemoteJobs& remote_;
+  Connector& connector_;
+};
+
+}  // namespace mplite

@@ -1,0 +1,341 @@
+// One transfer over several connections, between engines on the fake network: opened, spread over,
+// tied, withdrawn, lost.
+#include "mplite/engine/lanes.h"
+
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "in_pieces.h"
+#include "mplite/net/frame.h"
+#include "sim_ranks.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+constexpr std::size_t kBytes = 200'000;
+
+sim::Faults narrow(std::uint64_t bytes = 6'000) {
+  sim::Faults f = SimRanks::no_faults();
+  f.pipe_min = f.pipe_max = bytes;
+  return f;
+}
+
+std::function<void(EngineOptions&)> with_lanes(int lanes) {
+  return [lanes](EngineOptions& o) {
+    o.lanes = lanes;
+    o.long_bytes = 50'000;
+    o.frame_bytes = 2'000;
+  };
+}
+
+struct Transfer {
+  Bytes data, into;
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0, sid = 0;
+  int from, to;
+
+  Transfer(int sender, int receiver, std::size_t bytes = kBytes, int salt = 3)
+      : data(bytes_of(bytes, salt)), into(bytes, 0), from(sender), to(receiver) {}
+  void create(SimRanks& r) {
+    r.as(to);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(into.data(), into.size(), from, &id), 0);
+  }
+  void receive(SimRanks& r) {
+    r.as(to);
+    ck_assert_int_eq(MPID_StartNBRecvTransfer(into.data(), into.size(), from, id, &rid), 0);
+  }
+  void send(SimRanks& r) {
+    r.as(from);
+    ck_assert_int_eq(MPID_StartNBSendTransfer(data.data(), data.size(), to, id, &sid), 0);
+  }
+  void begin(SimRanks& r) {
+    create(r);
+    receive(r);
+    send(r);
+  }
+  bool sent(SimRanks& r) {
+    r.as(from);
+    return sid == 0 || MPID_TestNBSendTransfer(sid) != 0;
+  }
+  bool here(SimRanks& r) {
+    r.as(to);
+    return MPID_TestNBRecvTransfer(rid) == 1;
+  }
+  // Both ends are done with it, and it is right.
+  void end(SimRanks& r) {
+    ck_assert(r.until([&] { return here(r); }, 5'000));
+    ck_assert_int_eq(static_cast<int>(MPID_EndNBRecvTransfer(id, rid)),
+                     static_cast<int>(data.size()));
+    ck_assert(into == data);
+    ck_assert(r.until([&] { return sent(r); }));
+  }
+};
+
+std::uint64_t lanes_of(SimRanks& r, int rank) { return r.engine(rank).counters().lanes; }
+
+}  // namespace
+
+START_TEST(long_transfer_goes_over_as_many_lanes_as_were_asked_for) {
+  for (const int lanes : {2, 4, 16}) {
+    SimRanks r(2, narrow(), with_lanes(lanes));
+    r.connect(0, 1);
+    for (int i = 0; i < 3; ++i) {
+      Transfer t(0, 1, kBytes, i);
+      t.begin(r);
+      t.end(r);
+    }
+    ck_assert_uint_eq(lanes_of(r, 0), static_cast<std::uint64_t>(lanes - 1));
+    ck_assert_uint_eq(lanes_of(r, 1), static_cast<std::uint64_t>(lanes - 1));
+    ck_assert_uint_eq(r.engine(0).counters().connections, 1);
+  }
+}
+END_TEST
+
+// Each of them may carry 6 KB a turn.
+START_TEST(more_lanes_carry_more) {
+  int turns[2];
+  for (const int lanes : {1, 4}) {
+    SimRanks r(2, narrow(), with_lanes(lanes));
+    r.connect(0, 1);
+    Transfer first(0, 1);
+    first.begin(r);
+    first.end(r);
+    Transfer t(0, 1, 10 * kBytes);
+    t.begin(r);
+    int& n = turns[lanes == 1 ? 0 : 1];
+    for (n = 0; !t.here(r); ++n) r.turn();
+    t.end(r);
+  }
+  ck_assert_int_le(turns[1] * 3, turns[0]);
+}
+END_TEST
+
+START_TEST(short_transfers_and_one_lane_open_nothing) {
+  for (const int lanes : {1, 4}) {
+    SimRanks r(2, narrow(), with_lanes(lanes));
+    r.connect(0, 1);
+    Transfer t(0, 1, lanes == 1 ? kBytes : 49'999);
+    t.begin(r);
+    t.end(r);
+    ck_assert_uint_eq(lanes_of(r, 0) + lanes_of(r, 1), 0);
+  }
+}
+END_TEST
+
+START_TEST(receiver_takes_part_whatever_its_own_number_is) {
+  int rank = 0;
+  SimRanks r(2, narrow(), [&rank](EngineOptions& o) { with_lanes(rank++ == 0 ? 4 : 1)(o); });
+  r.connect(0, 1);
+  Transfer t(0, 1), back(1, 0);
+  t.begin(r);
+  back.begin(r);
+  t.end(r);
+  back.end(r);
+  ck_assert_uint_eq(lanes_of(r, 1), 3);
+}
+END_TEST
+
+START_TEST(both_begin_at_once_and_each_number_is_there_once) {
+  for (const bool calling_takes_time : {false, true}) {
+    sim::Faults f = narrow();
+    if (calling_takes_time) f.delay_max_ns = 500'000;
+    SimRanks r(2, f, with_lanes(4));
+    r.connect(0, 1);
+    const std::uint64_t before = r.world.open_sockets(0);
+    for (int i = 0; i < 4; ++i) {
+      Transfer there(0, 1), back(1, 0);
+      there.begin(r);
+      back.begin(r);
+      there.end(r);
+      back.end(r);
+    }
+    r.turn(200);
+    ck_assert_uint_eq(r.world.open_sockets(0), before + 3);
+    ck_assert_uint_eq(r.world.open_sockets(1), r.world.open_sockets(0));
+  }
+}
+END_TEST
+
+START_TEST(network_that_does_not_lead_to_the_peer_is_left_out) {
+  SimRanks r(2, narrow(), with_lanes(4), 1, 0, 2);
+  r.world.set_road(1, 1, ECONNREFUSED);
+  r.connect(0, 1);
+  Transfer t(0, 1);
+  t.begin(r);
+  t.end(r);
+  ck_assert_uint_lt(lanes_of(r, 0), 3);  // the second network is not there,
+  Transfer more(0, 1);
+  more.begin(r);
+  more.end(r);
+  ck_assert_uint_eq(lanes_of(r, 0), 3);  // and so they go over the first
+}
+END_TEST
+
+START_TEST(lanes_are_opened_later_where_nothing_leads_to_the_peer_now) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  r.world.set_road(1, 0, ECONNREFUSED);
+  for (int i = 0; i < 5; ++i) {
+    Transfer t(0, 1);
+    t.begin(r);
+    t.end(r);
+    ck_assert_uint_eq(lanes_of(r, 0), 0);
+  }
+  r.world.set_road(1, 0, 0);
+  r.world.pass(2'000'000'000);
+  Transfer t(0, 1);
+  t.begin(r);
+  t.end(r);
+  ck_assert_uint_eq(lanes_of(r, 0), 3);
+}
+END_TEST
+
+START_TEST(pieces_are_found_at_any_offset) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  const Bytes data = bytes_of(kBytes, 5);
+  for (int i = 0; i < 2; ++i) {
+    Bytes into(kBytes, 0);
+    std::vector<iovec> from_pieces, to_pieces;
+    for (std::size_t at = 0; at < kBytes; at += 500)
+      from_pieces.push_back({const_cast<std::uint8_t*>(data.data()) + at, 500});
+    for (std::size_t at = 0; at < kBytes; at += 800) to_pieces.push_back({into.data() + at, 800});
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0, sid = 0;
+    r.as(1);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(nullptr, kBytes, 0, &id), 0);
+    const std::size_t rest = i == 0 ? 0 : 12'345;  // of which is known already what is before
+    std::memcpy(into.data(), data.data(), rest);
+    ck_assert_int_eq(
+        MPID_StartNBRecvTransferRest(nullptr, to_pieces.data(), rest, kBytes, 0, id, &rid), 0);
+    r.as(0);
+    ck_assert_int_eq(
+        MPID_StartNBSendTransferRest(nullptr, from_pieces.data(), rest, kBytes, 1, id, &sid), 0);
+    r.as(1);
+    ck_assert(r.until([&] { return MPID_TestNBRecvTransfer(rid) == 1; }, 5'000));
+    ck_assert_int_eq(static_cast<int>(MPID_EndNBRecvTransfer(id, rid)), kBytes);
+    ck_assert(into == data);
+    r.as(0);
+    ck_assert(r.until([&] { return sid == 0 || MPID_TestNBSendTransfer(sid) != 0; }));
+  }
+}
+END_TEST
+
+START_TEST(data_on_all_lanes_waits_for_its_buffer) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  Transfer first(0, 1), t(0, 1);
+  first.begin(r);
+  first.end(r);
+  t.create(r);
+  t.send(r);
+  r.turn(50);
+  ck_assert_uint_ge(r.engine(1).counters().parked, 4);
+  t.receive(r);
+  t.end(r);
+}
+END_TEST
+
+START_TEST(withdrawn_transfer_is_thrown_away_on_every_lane) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  Transfer t(0, 1), next(0, 1, kBytes, 9);
+  t.begin(r);
+  r.turn(6);
+  r.as(1);
+  ck_assert_int_eq(MPID_TestNBRecvTransfer(t.rid), 0);
+  MPID_CancelRecvTransfer(t.id, t.rid);
+  const Bytes then = t.into;
+  next.begin(r);
+  next.end(r);
+  ck_assert(r.until([&] { return t.sent(r); }));
+  ck_assert(t.into == then);
+  r.as(1);
+  ck_assert_int_eq(MPID_ChannelPeerError(0), 0);
+}
+END_TEST
+
+// It would be complete with a hole in it, and memory that is still written to.
+START_TEST(peer_that_sends_a_part_twice_is_given_up) {
+  SimRanks r(2, narrow(), with_lanes(1));
+  r.connect(0, 1);
+  Transfer t(0, 1, 8'000);
+  int frames = 0;
+  r.world.tamper = [&frames](int host, Bytes& bytes) {
+    if (host != 0) return;
+    for (std::size_t at = 0; at + kFrameHeaderBytes <= bytes.size();
+         at += 2'000 + kFrameHeaderBytes) {
+      FrameHeader h;
+      std::memcpy(&h, bytes.data() + at, sizeof h);
+      if (h.kind != FrameKind::kTransfer) return;
+      if (++frames != 5) h.offset = 0;
+      std::memcpy(bytes.data() + at, &h, sizeof h);
+    }
+  };
+  t.begin(r);
+  t.sid = 0;
+  r.turn(20);
+  Transfer more(0, 1, 2'000);
+  more.id = t.id;
+  r.as(0);
+  MPID_StartNBSendTransfer(more.data.data(), more.data.size(), 1, t.id, &more.sid);
+  r.turn(20);
+  r.as(1);
+  ck_assert_int_eq(MPID_ChannelPeerError(0), EPROTO);
+}
+END_TEST
+
+START_TEST(lost_peer_ends_what_is_on_every_lane) {
+  for (const bool host_dies : {true, false}) {
+    SimRanks r(2, narrow(), with_lanes(4));
+    r.connect(0, 1);
+    const std::uint64_t sockets = r.world.open_sockets(0);
+    Transfer t(0, 1), back(1, 0);
+    t.begin(r);
+    back.begin(r);
+    r.turn(8);
+    ck_assert_uint_eq(lanes_of(r, 0), 3);
+    r.as(0);
+    ck_assert_int_eq(MPID_TestNBSendTransfer(t.sid), 0);
+    if (host_dies)
+      r.lose_host(1);
+    else
+      r.world.cut(0, 1);
+    r.turn(20);
+    r.as(0);
+    ck_assert_int_lt(MPID_TestNBSendTransfer(t.sid), 0);
+    ck_assert_int_lt(MPID_TestNBRecvTransfer(back.rid), 0);
+    ck_assert_uint_eq(r.world.open_sockets(0), sockets - 1);
+    ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+  }
+}
+END_TEST
+
+// A peer that has ended closes all; what it said last is on its first connection.
+START_TEST(lane_that_ends_in_order_is_no_loss) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  Transfer t(0, 1);
+  t.begin(r);
+  t.end(r);
+  r.as(1);
+  const char last = 'l';
+  ck_assert_int_eq(MPID_SendControl(&last, 1, 0), 0);
+  r.engines[1].reset();
+  r.world.skip(1'000'000);
+  r.as(0);
+  char got = 0;
+  int from = -1;
+  Hold hold(r.engine(0).gate());
+  for (int i = 0; i < 20 && !r.engine(0).control_ready(); ++i) r.engine(0).poll_all();
+  ck_assert_uint_eq(r.engine(0).take_control(&got, 1, from), 1);
+  ck_assert_int_eq(got, last);
+}
+END_TEST
+
+int main() { return run_tests("lanes"); }
