@@ -24,6 +24,7 @@
 #include "driver.h"
 #include "fake_net.h"
 #include "in_pieces.h"
+#include "lane_trouble.h"
 #include "mplite/engine/engine.h"
 #include "random.h"
 
@@ -42,9 +43,9 @@ using sim::kUntouched;
 using sim::Random;
 using sim::right_bytes;
 
-enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt };
-const char* const kProfileNames[] = {"clean", "handler-only", "reset",
-                                     "kill",  "connect",      "corrupt"};
+enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kLanes };
+const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill",
+                                     "connect", "corrupt",      "lanes"};
 
 Profile g_profile = Profile::kClean;
 
@@ -251,7 +252,8 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   if (g_profile == Profile::kConnect)
     faults.refuse = faults.unanswered = faults.no_descriptor = 100;
   if (g_profile == Profile::kCorrupt) faults.corrupt = 4;
-  loss_allowed = g_profile != Profile::kClean && g_profile != Profile::kHandlerOnly;
+  loss_allowed = g_profile != Profile::kClean && g_profile != Profile::kHandlerOnly &&
+                 g_profile != Profile::kLanes;
   protection = sim::drawn_protection(seed);
   check_content = g_profile != Profile::kCorrupt || protection != 0;
 
@@ -333,6 +335,7 @@ void Sim::boot(Rank& r) {
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   sim::draw_lanes(sim::g_seed, r.id, o);
+  if (g_profile == Profile::kLanes) sim::draw_many_lanes(random, o);
   o.protection = protection;
   r.engine =
       std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
@@ -1127,6 +1130,10 @@ void Sim::run() {
     if (g_profile == Profile::kReset && random.chance(2))
       world->cut(static_cast<int>(random.below(ranks.size())),
                  static_cast<int>(random.below(ranks.size())));
+    if (g_profile == Profile::kLanes && random.chance(20)) {
+      const Rank& other = ranks[random.below(ranks.size())];
+      sim::break_a_lane(random, *world, r.id, other.id, *r.engine, *other.engine);
+    }
     if (r.alive) act(r);
     if (random.chance(50)) world->skip(100'000);
   }

@@ -22,6 +22,7 @@
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
+#include "lane_trouble.h"
 #include "mplite/engine/engine.h"
 #include "random.h"
 
@@ -40,9 +41,19 @@ using sim::kUntouched;
 using sim::Random;
 using sim::right_bytes;
 
-enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kStrangers, kMute };
-const char* const kProfileNames[] = {"clean",   "handler-only", "reset",     "kill",
-                                     "connect", "corrupt",      "strangers", "mute"};
+enum class Profile {
+  kClean,
+  kHandlerOnly,
+  kReset,
+  kKill,
+  kConnect,
+  kCorrupt,
+  kStrangers,
+  kMute,
+  kLanes
+};
+const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill", "connect",
+                                     "corrupt", "strangers",    "mute",  "lanes"};
 
 Profile g_profile = Profile::kClean;
 
@@ -280,6 +291,7 @@ void Sim::boot(Rank& r) {
   sim::draw_reads_and_writes(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   sim::draw_lanes(sim::g_seed, r.id, o);
+  if (g_profile == Profile::kLanes) sim::draw_many_lanes(random, o);
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;
@@ -867,6 +879,13 @@ void Sim::trouble() {
       if (random.chance(3))
         world->mute(static_cast<int>(random.below(ranks.size())),
                     static_cast<int>(random.below(ranks.size())));
+      break;
+    case Profile::kLanes:
+      if (random.chance(30)) {
+        Rank& a = ranks[random.below(ranks.size())];
+        Rank& b = ranks[random.below(ranks.size())];
+        sim::break_a_lane(random, *world, a.id, b.id, *a.engine, *b.engine);
+      }
       break;
     case Profile::kReset:
       if (random.chance(3))

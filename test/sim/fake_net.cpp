@@ -212,11 +212,25 @@ void FakeWorld::mute(int a, int b) {
   for (const int index : by_host_[static_cast<std::size_t>(a)]) {
     Socket& s = sockets_[static_cast<std::size_t>(index)];
     if (s.far_host != b || s.kind != Kind::kStream) continue;
-    for (Socket* end : {&s, &sockets_[static_cast<std::size_t>(s.other)]}) {
-      end->muted = true;
-      end->muted_since = now_;
-    }
+    mute_socket(index);
   }
+}
+
+void FakeWorld::mute_socket(int fd) {
+  Socket& s = sockets_[static_cast<std::size_t>(fd)];
+  for (Socket* end : {&s, &sockets_[static_cast<std::size_t>(s.other)]}) {
+    end->muted = true;
+    end->muted_since = now_;
+  }
+}
+
+std::vector<int> FakeWorld::connected(int host, int other) const {
+  std::vector<int> all;
+  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+    const Socket& s = sockets_[static_cast<std::size_t>(index)];
+    if (s.far_host == other && s.kind == Kind::kStream) all.push_back(index);
+  }
+  return all;
 }
 
 std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool faulty) {

@@ -85,6 +85,12 @@ class FakeWorld {
   void cut(int a, int b);
   // Nothing passes between the two any more, in silence.
   void mute(int a, int b);
+  // The host's sockets that are connected to another, the oldest first; one of them breaks, or is
+  // muted.
+  std::vector<int> connected(int host, int other) const;
+  void reset(int fd) { reset_pair(fd); }
+  int far_end(int fd) const { return sockets_[static_cast<std::size_t>(fd)].other; }
+  void mute_socket(int fd);
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
   // well.
   void set_road(int host, int network, int error);

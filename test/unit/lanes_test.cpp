@@ -316,6 +316,110 @@ START_TEST(lost_peer_ends_what_is_on_every_lane) {
 }
 END_TEST
 
+// Each of the sockets that the rank's lanes are on.
+std::vector<int> lane_sockets(SimRanks& r, int rank) { return r.world.connected(rank, 1 - rank); }
+
+START_TEST(lane_that_breaks_costs_time_only) {
+  for (int broken = 1; broken <= 3; ++broken)
+    for (int turns = 1; turns < 14; turns += 3) {
+      SimRanks r(2, narrow(), with_lanes(4));
+      r.connect(0, 1);
+      Transfer first(0, 1), t(0, 1), back(1, 0);
+      first.begin(r);
+      first.end(r);
+      t.begin(r);
+      back.begin(r);
+      r.turn(turns);
+      const std::vector<int> sockets = lane_sockets(r, 0);
+      ck_assert_uint_eq(sockets.size(), 4);
+      // The first one is lane 0.
+      for (int i = 0; i < broken; ++i) r.world.reset(sockets[static_cast<std::size_t>(3 - i)]);
+      t.end(r);
+      back.end(r);
+      r.turn(20);
+      r.as(0);
+      ck_assert_int_eq(MPID_ChannelPeerError(1), 0);
+      ck_assert_uint_eq(r.engine(0).counters().lanes_lost, static_cast<std::uint64_t>(broken));
+      ck_assert_uint_eq(r.engine(0).queued_sends() + r.engine(1).queued_sends(), 0);
+      // They are opened again.
+      r.world.pass(2'000'000'000);
+      Transfer last(0, 1, 4 * kBytes, 8);
+      last.begin(r);
+      last.end(r);
+      ck_assert_uint_eq(lanes_of(r, 0), static_cast<std::uint64_t>(3 + broken));
+    }
+}
+END_TEST
+
+START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) {
+    with_lanes(4)(o);
+    o.stream.keepalive_idle_s = o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  Transfer first(0, 1), t(0, 1, 4 * kBytes);
+  first.begin(r);
+  first.end(r);
+  t.begin(r);
+  r.turn(3);
+  r.world.mute_socket(lane_sockets(r, 0)[2]);
+  for (int i = 0; i < 100 && !t.here(r); ++i) {
+    r.world.pass(100'000'000);
+    for (int k = 0; k < 2; ++k) {
+      Hold hold(r.engine(k).gate());
+      r.as(k);
+      for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
+    }
+    r.turn(10);
+  }
+  t.end(r);
+  ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 1);
+}
+END_TEST
+
+// Lost together with the peer's words about others.
+START_TEST(first_connection_that_breaks_is_still_the_end) {
+  SimRanks r(2, narrow(), with_lanes(4));
+  r.connect(0, 1);
+  Transfer first(0, 1), t(0, 1);
+  first.begin(r);
+  first.end(r);
+  t.begin(r);
+  r.turn(3);
+  r.world.reset(lane_sockets(r, 0)[0]);
+  r.turn(20);
+  r.as(0);
+  ck_assert_int_lt(MPID_TestNBSendTransfer(t.sid), 0);
+  ck_assert_int_ne(MPID_ChannelPeerError(1), 0);
+}
+END_TEST
+
+START_TEST(words_about_lanes_that_cannot_be_end_the_peer) {
+  const LaneWord words[] = {{1, false, 1000}, {1, true, 1}, {9, false, 5}};
+  for (const LaneWord& word : words)
+    for (const bool has_lanes : {false, true}) {
+      SimRanks r(2, narrow(), with_lanes(4));
+      r.connect(0, 1);
+      Transfer first(0, 1);
+      if (has_lanes) {
+        first.begin(r);
+        first.end(r);
+      }
+      r.as(0);
+      {
+        Hold hold(r.engine(0).gate());
+        SendOp* op = nullptr;
+        ck_assert_int_eq(
+            r.engine(0).send(1, FrameKind::kLane, encode_lane_word(word), nullptr, 0, op), 0);
+        if (op != nullptr) r.engine(0).release(op);
+      }
+      r.turn(20);
+      r.as(1);
+      ck_assert_int_eq(MPID_ChannelPeerError(0), EPROTO);
+    }
+}
+END_TEST
+
 // A peer that has ended closes all; what it said last is on its first connection.
 START_TEST(lane_that_ends_in_order_is_no_loss) {
   SimRanks r(2, narrow(), with_lanes(4));

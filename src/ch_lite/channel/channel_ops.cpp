@@ -138,6 +138,11 @@ void end_transfer(void*, int, const FrameHeader& header) {
   if (op->arrived == op->total) complete(op, static_cast<std::int64_t>(header.total));
 }
 
+// It comes again, over another connection.
+void undo_transfer(void*, int, const FrameHeader& header) {
+  find_transfer(header.id)->begun -= header.length;
+}
+
 void fail_receives(ChannelPeer& p, int error) {
   while (p.receives != nullptr) {
     ChannelOp* op = p.receives;
@@ -238,7 +243,8 @@ ChannelState::ChannelState(Engine& e)
     peers = peer_table.data();
   ops.reserve(64);
   e.set_sink(FrameKind::kChannel, {this, channel::begin_channel, channel::end_channel});
-  e.set_sink(FrameKind::kTransfer, {this, channel::begin_transfer, channel::end_transfer});
+  e.set_sink(FrameKind::kTransfer,
+             {this, channel::begin_transfer, channel::end_transfer, channel::undo_transfer});
   e.set_lost(channel::on_lost, this);
   e.set_introduce(channel::on_introduce, this);
 }

@@ -307,7 +307,7 @@ void Connector::lose(int peer, int error) {
   }
   for_each_attempt(peer, nullptr, [this](Connection& c) { drop(c); });
   for (int i = 1; p.lanes != nullptr && i < kLanesMax; ++i)
-    if (p.lanes->lane[i] != nullptr) drop(*p.lanes->lane[i]);
+    if (p.lanes->lane[i].connection != nullptr) drop(*p.lanes->lane[i].connection);
   core_.forget_lanes(p);
   if (!core_.quiescing && !departed)
     core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
@@ -372,10 +372,11 @@ void Connector::look_for_silence() {
   const std::int64_t limit_ms =
       1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
   for (int i = 0; i < core_.peer_count; ++i) {
-    const Connection* c = core_.peers[i].connection;
-    if (c == nullptr || !is_tcp_up(*c)) continue;
-    ++core_.counters.other_calls;
-    if (core_.net.is_silent(c->fd, limit_ms)) lose(i, ETIMEDOUT);
+    for_each_stream(core_.peers[i], [this, limit_ms](Connection& c) {
+      if (!is_tcp_up(c)) return;
+      ++core_.counters.other_calls;
+      if (core_.net.is_silent(c.fd, limit_ms)) parts_.up.lose_stream(c, ETIMEDOUT, false);
+    });
   }
 }
 

@@ -27,12 +27,13 @@ Engine::Engine(Net& net, const EngineOptions& options)
       remote_(core_, tx_),
       callers_(core_, listener_, signals_),
       connector_(core_, {up_, listener_, readiness_, signals_, tx_, rx_, remote_, callers_}),
-      lanes_(core_, up_, tx_, remote_, connector_),
+      lanes_(core_, up_, tx_, rx_, remote_, connector_),
       handshaker_(core_, readiness_, remote_, connector_, lanes_),
       acceptor_(core_, up_, listener_, signals_, connector_, handshaker_),
       poller_(core_, {listener_, readiness_, signals_, tx_, rx_, connector_, lanes_, handshaker_,
                       acceptor_}) {
   set_sink(FrameKind::kGoodbye, remote_.goodbye_sink());
+  set_sink(FrameKind::kLane, lanes_.sink());
   const Tuning& tuning = options.tuning;
   if (!tuning.has(Heuristic::kHalves)) core_.options.split_min = core_.options.split_end = 0;
   if (!tuning.has(Heuristic::kFrameTries)) core_.options.frame_tries = 0;

@@ -252,6 +252,11 @@ class Engine {
   int reach(int peer) MPLITE_SIGNAL_SAFE {
     return core_.peers[peer].state == PeerState::kUp ? 0 : connector_.want_connection(peer);
   }
+  // For tests: the descriptor of the peer's first connection, once it is up; or else -1.
+  int first_stream(int peer) const {
+    const Peer& p = core_.peers[peer];
+    return p.state == PeerState::kUp && p.connection != nullptr ? p.connection->fd : -1;
+  }
   // Whether transfers to the peer go over several connections at present.
   bool spreads(int peer) const MPLITE_SIGNAL_SAFE {
     const LaneSet* lanes = core_.peers[peer].lanes;

@@ -49,8 +49,20 @@ struct EngineCore {
   }
   // The peer's lanes have been dropped.
   void forget_lanes(Peer& p) MPLITE_SIGNAL_SAFE {
-    if (p.lanes != nullptr) lane_sets.give(p.lanes);
+    LaneSet* set = p.lanes;
+    if (set == nullptr) return;
+    LaneSet** link = &due_lanes;
+    while (*link != nullptr && *link != set) link = &(*link)->due_next;
+    if (*link == set) *link = set->due_next;
     p.lanes = nullptr;
+    lane_sets.give(set);
+  }
+  // Something is to be said of them, at the next safe point (Lanes::serve).
+  void lanes_are_due(LaneSet& set) MPLITE_SIGNAL_SAFE {
+    if (set.due) return;
+    set.due = true;
+    set.due_next = due_lanes;
+    due_lanes = &set;
   }
   // At once, if it is the last one dropped: only where nobody up the stack can hold it.
   void free_now(Connection& c) MPLITE_SIGNAL_SAFE {
@@ -77,6 +89,7 @@ struct EngineCore {
   GrowingTable<Peer> peer_table;
   Pool<Connection, 4> connections;
   Pool<LaneSet, 4> lane_sets;
+  LaneSet* due_lanes = nullptr;
   HandshakeList handshaking;
   Connection* deferred = nullptr;  // dropped, not yet back in the pool
   int depth = 0;                   // of DeferFree

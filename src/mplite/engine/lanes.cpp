@@ -4,11 +4,15 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "mplite/net/connect_error.h"
+
 namespace mplite {
 namespace {
 
 constexpr std::int64_t kRetryNs = 1'000'000'000;  // doubled each time
 constexpr std::int64_t kLookNs = 5'000'000;       // between questions to the policy
+// Frames that came on a lane while others come are acknowledged so many together.
+constexpr std::uint64_t kTellFrames = 4;
 
 bool is_up(const Connection* c) { return c != nullptr && c->state == ConnectionState::kUp; }
 
@@ -20,6 +24,7 @@ bool Lanes::make_set(Peer& p) {
       (core_.mode.in_signal_handler || !core_.lane_sets.reserve(1)))
     return false;
   p.lanes = core_.lane_sets.take();
+  p.lanes->peer = static_cast<int>(&p - core_.peers);
   p.lanes->policy.start(core_.options.lanes);
   return true;
 }
@@ -33,7 +38,7 @@ void Lanes::want(int peer) {
 void Lanes::open_missing(int peer) {
   LaneSet& set = *core_.peers[peer].lanes;
   for (int i = 1; i < set.policy.wanted(); ++i) {
-    if (set.lane[i] != nullptr) continue;
+    if (!set.lane[i].is_free()) continue;
     if (set.retry_ns != 0 && core_.net.now_ns() < set.retry_ns) return;
     open(peer, i);
   }
@@ -65,13 +70,13 @@ void Lanes::open(int peer, int number) {
   c.lane = c.handshake.initiator[0] = static_cast<std::uint8_t>(number);
   c.handshake.address = static_cast<std::uint8_t>(which);
   c.handshake.deadline_ns = core_.net.now_ns() + kAttemptNs;
-  p.lanes->lane[number] = &c;
+  p.lanes->lane[number].connection = &c;
   if (connector_.call(c) < 0) attempt_failed(c);
 }
 
 void Lanes::attempt_failed(Connection& c) {
   LaneSet& set = *core_.peers[c.peer].lanes;
-  set.lane[c.lane] = nullptr;
+  set.lane[c.lane].connection = nullptr;
   const std::int64_t now = core_.net.now_ns();
   if (now >= set.retry_ns)  // or else it was begun together with one that has failed before
     set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
@@ -95,17 +100,20 @@ void Lanes::look_at_attempts(std::int64_t now) {
 bool Lanes::admit(const Connection& c, int peer) {
   Peer& p = core_.peers[peer];
   if (p.state != PeerState::kUp || !make_set(p)) return false;
-  Connection*& place = p.lanes->lane[c.lane];
-  if (is_up(place) || (place != nullptr && !connector_.is_lower(peer))) return false;
-  if (place != nullptr) connector_.drop(*place);
-  place = nullptr;
-  return true;
+  Lane& lane = p.lanes->lane[c.lane];
+  if (lane.is_free()) return true;
+  // With an attempt of ours: is_lower() says which of the two stays.
+  if (lane.connection == nullptr || is_up(lane.connection) || !connector_.is_lower(peer))
+    return false;
+  connector_.drop(*lane.connection);
+  lane.connection = nullptr;
+  return lane.is_free();
 }
 
 void Lanes::come_up(Connection& c, int peer) {
   Peer& p = core_.peers[peer];
   connector_.settle(c, peer);
-  p.lanes->lane[c.lane] = &c;
+  p.lanes->lane[c.lane].connection = &c;
   p.lanes->failures = 0;
   p.lanes->retry_ns = 0;
   ++core_.counters.lanes;
@@ -116,7 +124,7 @@ void Lanes::come_up(Connection& c, int peer) {
 
 void Lanes::spread(Peer& p) {
   bool several = false;
-  for (int i = 1; i < p.lanes->policy.used(); ++i) several |= is_up(p.lanes->lane[i]);
+  for (int i = 1; i < p.lanes->policy.used(); ++i) several |= is_up(p.lanes->lane[i].connection);
   if (several == p.lanes->spread) return;
   p.lanes->spread = several;
   core_.net.set_unsent_limit(p.connection->fd, several ? kUnsentBytes : 0);
@@ -132,7 +140,7 @@ void Lanes::wait(int peer) {
   LaneSample samples[kLanesMax] = {};
   int up = 0;
   for (; up < kLanesMax; ++up) {
-    const Connection* c = up == 0 ? p.connection : set.lane[up];
+    const Connection* c = up == 0 ? p.connection : set.lane[up].connection;
     StreamReport report;
     if (!is_up(c) || !core_.net.report(c->fd, report)) break;
     ++core_.counters.other_calls;
@@ -145,13 +153,117 @@ void Lanes::wait(int peer) {
 }
 
 void Lanes::lose(Connection& c, int error, bool ended) {
-  const bool empty =
-      ended && c.lane != 0 && !c.rx.in_frame && c.rx.begin == c.rx.end && c.tx.count == 0;
-  if (!empty) return connector_.lose(c.peer, error);
-  Peer& p = core_.peers[c.peer];
-  p.lanes->lane[c.lane] = nullptr;
-  connector_.drop(c);
+  if (c.lane == 0) return connector_.lose(c.peer, error);
+  const int peer = c.peer, number = c.lane;
+  Lane& lane = core_.peers[peer].lanes->lane[number];
+  const bool empty = !c.rx.in_frame && c.rx.begin == c.rx.end && lane.out.count() == 0;
+  // A peer that has ended closes all; what it has said last comes on lane 0. Nothing is said to it,
+  // unless it turns out to be there.
+  if (empty && (ended || core_.quiescing)) {
+    connector_.drop(c);
+    lane.connection = nullptr;
+    lane.ended_here = lane.end_owed = true;
+    return spread(core_.peers[peer]);
+  }
+  // Not the network, but a peer that breaks the protocol, or memory that is not there.
+  if (!is_closed(error) && !may_pass(error)) return connector_.lose(peer, error);
+  core_.notes.note(NoteCode::kLaneLost, peer, error, &c.remote);
+  end(peer, number);
+}
+
+// This side's end of the lane: no frame is taken from it any more, and none is given to it.
+void Lanes::end(int peer, int number) {
+  Peer& p = core_.peers[peer];
+  Lane& lane = p.lanes->lane[number];
+  core_.lanes_are_due(*p.lanes);
+  if (lane.ended_here) {
+    lane.end_due |= lane.end_owed;
+    lane.end_owed = false;
+    return;
+  }
+  if (Connection* c = lane.connection; c != nullptr) {
+    c->tx.count = 0;
+    if (is_up(c)) {
+      rx_.undo_frame(*c);
+      ++core_.counters.lanes_lost;
+    }
+    connector_.drop(*c);
+    lane.connection = nullptr;
+  }
+  lane.ended_here = lane.end_due = true;
+  p.lanes->retry_ns = core_.net.now_ns() + kRetryNs;
   spread(p);
+}
+
+void Lanes::hear(int peer, const LaneWord& word) {
+  LaneSet* const set = core_.peers[peer].lanes;
+  if (set == nullptr) return connector_.lose(peer, EPROTO);
+  Lane& lane = set->lane[word.lane];
+  if (word.frames < lane.acknowledged ||
+      !tx_.acknowledge(peer, word.lane, word.frames - lane.acknowledged))
+    return connector_.lose(peer, EPROTO);
+  if (!word.ended || core_.peers[peer].lanes != set) return;
+  lane.ended_there = true;
+  end(peer, word.lane);
+  tx_.send_again(peer, word.lane);
+  if (!lane.end_due) lane = {};
+}
+
+Verdict Lanes::begin_word(void* self, int peer, const FrameHeader& header, Destination&) {
+  LaneWord word;
+  return !static_cast<Lanes*>(self)->core_.is_remote(peer) && header.total == 0 &&
+                 decode_lane_word(header.id, word)
+             ? Verdict::kTake
+             : Verdict::kReject;
+}
+
+void Lanes::end_word(void* self, int peer, const FrameHeader& header) {
+  LaneWord word;
+  decode_lane_word(header.id, word);
+  static_cast<Lanes*>(self)->hear(peer, word);
+}
+
+// False: not now (no memory in the handler), or the peer is lost.
+bool Lanes::say(int peer, int number, bool ended) {
+  Lane& lane = core_.peers[peer].lanes->lane[number];
+  const std::uint64_t received = lane.received;
+  SendOp* op = nullptr;
+  if (tx_.send(peer, FrameKind::kLane, encode_lane_word({number, ended, received}), nullptr, 0,
+               op) < 0)
+    return false;
+  if (op != nullptr) tx_.release(op);
+  if (core_.peers[peer].lanes == nullptr) return false;
+  lane.told = received;
+  return true;
+}
+
+bool Lanes::serve(LaneSet& set) {
+  const int peer = set.peer;
+  Peer& p = core_.peers[peer];
+  bool more_comes = false;
+  for (const Lane& lane : set.lane)
+    more_comes |= is_up(lane.connection) && lane.connection->rx.in_frame;
+  for (int i = 1; i < kLanesMax; ++i) {
+    Lane& lane = set.lane[i];
+    const std::uint64_t untold = lane.received - lane.told;
+    if (!lane.end_due && (untold == 0 || (more_comes && untold < kTellFrames))) continue;
+    if (!say(peer, i, lane.end_due)) return p.lanes != &set;
+    if (lane.end_due) lane.end_due = false;
+    if (lane.ended_here && lane.ended_there) lane = {};
+  }
+  tx_.flush(peer);
+  return true;
+}
+
+void Lanes::serve_due() {
+  DeferFree defer(core_);
+  while (LaneSet* set = core_.due_lanes) {
+    core_.due_lanes = set->due_next;
+    set->due = false;
+    if (serve(*set)) continue;
+    core_.lanes_are_due(*set);  // there was no memory in the handler
+    return;
+  }
 }
 
 }  // namespace mplite

@@ -7,14 +7,16 @@
 #include "mplite/engine/connector.h"
 #include "mplite/engine/engine_core.h"
 #include "mplite/engine/remote_jobs.h"
+#include "mplite/engine/rx_stream.h"
 #include "mplite/engine/tx_queue.h"
 #include "mplite/engine/upcalls.h"
+#include "mplite/net/lane_word.h"
 
 namespace mplite {
 
 // Only between ranks of a job. Either rank opens lanes when it has long data to send; both use
-// those that are there. Of two attempts at one number that of the lower rank stays. Gate held
-// throughout.
+// those that are there. Of two attempts at one number that of the lower rank stays. A lane that is
+// lost costs time only: what was on it goes over another connection. Gate held throughout.
 class Lanes {
  public:
   // An attempt has so long for its handshake: the peer computes perhaps.
@@ -23,8 +25,9 @@ class Lanes {
   // another lane any more.
   static constexpr int kUnsentBytes = 256 * 1024;
 
-  Lanes(EngineCore& core, Upcalls& up, TxQueue& tx, RemoteJobs& remote, Connector& connector)
-      : core_(core), up_(up), tx_(tx), remote_(remote), connector_(connector) {}
+  Lanes(EngineCore& core, Upcalls& up, TxQueue& tx, RxStream& rx, RemoteJobs& remote,
+        Connector& connector)
+      : core_(core), up_(up), tx_(tx), rx_(rx), remote_(remote), connector_(connector) {}
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
@@ -42,6 +45,13 @@ class Lanes {
   void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
   // See Upcalls::lose_stream.
   void lose(Connection& c, int error, bool ended) MPLITE_SIGNAL_SAFE;
+  // Where no frame is being read: says what is due to be said, and sends again what is to be sent.
+  void serve() MPLITE_SIGNAL_SAFE {
+    if (core_.due_lanes != nullptr) [[unlikely]]
+      serve_due();
+  }
+  // The frames by which ranks tell each other what has come.
+  Sink sink() { return {this, begin_word, end_word, nullptr}; }
 
  private:
   bool make_set(Peer& p) MPLITE_SIGNAL_SAFE;
@@ -49,10 +59,19 @@ class Lanes {
   void open(int peer, int number) MPLITE_SIGNAL_SAFE;
   static int address_for(const Peer& p, int number, int count) MPLITE_SIGNAL_SAFE;
   void spread(Peer& p) MPLITE_SIGNAL_SAFE;
+  void end(int peer, int number) MPLITE_SIGNAL_SAFE;
+  void hear(int peer, const LaneWord& word) MPLITE_SIGNAL_SAFE;
+  void serve_due() MPLITE_SIGNAL_SAFE;
+  bool serve(LaneSet& set) MPLITE_SIGNAL_SAFE;
+  bool say(int peer, int number, bool ended) MPLITE_SIGNAL_SAFE;
+  static Verdict begin_word(void* self, int peer, const FrameHeader& header,
+                            Destination& destination) MPLITE_SIGNAL_SAFE;
+  static void end_word(void* self, int peer, const FrameHeader& header) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;
   Upcalls& up_;
   TxQueue& tx_;
+  RxStream& rx_;
   RemoteJobs& remote_;
   Connector& connector_;
 };

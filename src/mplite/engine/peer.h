@@ -32,7 +32,9 @@ template <typename F>
 void for_each_stream(Peer& p, F f) MPLITE_SIGNAL_SAFE {
   if (p.connection != nullptr) f(*p.connection);
   for (int i = 1; i < kLanesMax && p.lanes != nullptr; ++i)
-    if (Connection* c = p.lanes->lane[i]; c != nullptr && c->state == ConnectionState::kUp) f(*c);
+    if (Connection* c = p.lanes->lane[i].connection;
+        c != nullptr && c->state == ConnectionState::kUp)
+      f(*c);
 }
 
 }  // namespace mplite

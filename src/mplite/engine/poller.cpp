@@ -84,6 +84,7 @@ int Poller::look_at_all() {
     crowded_ = found > 1;
     if (found < kEventsMax) break;
   }
+  parts_.lanes.serve();
   ++looks_at_all_;
   if ((core_.handshaking.count() > 0 || core_.underway.connecting > 0 ||
        parts_.listener.paused()) &&
@@ -105,6 +106,7 @@ int Poller::poll_preferred() {
   const bool moved = parts_.rx.pump(*c, left);
   polls_ += static_cast<unsigned>(repolls - left);
   if (peeks && moved) peek_.found(polls_);
+  parts_.lanes.serve();
   return moved ? 1 : 0;
 }
 
@@ -201,6 +203,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
     if (n > 0) rx.parse(c);
     if (n > 0 && (c.tuning.ahead.full() || c.rx.in_frame)) rx.pump(c);
     rx.put_buffer_away(c);
+    parts_.lanes.serve();
     if (n <= 0 && n != -EAGAIN) parts_.connector.lose(c.peer, read_loss(n));
   }
   if (all) look_at_all();
@@ -220,6 +223,7 @@ int Poller::wait(std::int64_t timeout_ns) {
   n = add_held(events, n);
   DeferFree defer(core_);
   for (int i = 0; i < n; ++i) handle(events[i]);
+  parts_.lanes.serve();
   if (core_.handshaking.count() > 0 || core_.underway.connecting > 0 || parts_.listener.paused())
     look_at_deadlines();
   parts_.connector.look_for_silence();

@@ -68,6 +68,11 @@ bool RxStream::begin_frame(Connection& c, const FrameHeader& header) {
 void RxStream::end_frame(Connection& c) {
   c.rx.in_frame = false;
   ++core_.counters.frames_in;
+  if (c.lane != 0) [[unlikely]] {
+    LaneSet& set = *core_.peers[c.peer].lanes;
+    ++set.lane[c.lane].received;
+    core_.lanes_are_due(set);
+  }
   const Sink& sink = sinks_[static_cast<int>(c.rx.header.kind)];
   if (sink.end != nullptr && !c.rx.discards) sink.end(sink.self, c.peer, c.rx.header);
 }
@@ -327,6 +332,13 @@ void RxStream::resume(Connection& c) {
                            // not be again
   parse(c);
   put_buffer_away(c);
+}
+
+void RxStream::undo_frame(Connection& c) {
+  if (!c.rx.in_frame) return;
+  c.rx.in_frame = false;
+  const Sink& sink = sinks_[static_cast<int>(c.rx.header.kind)];
+  if (!c.rx.discards) sink.undo(sink.self, c.peer, c.rx.header);
 }
 
 void RxStream::forget(Connection& c) {

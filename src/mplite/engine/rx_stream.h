@@ -39,6 +39,9 @@ struct Sink {
                    Destination& destination) = nullptr;
   void (*end)(void* self, int peer,
               const FrameHeader& header) = nullptr;  // the frame's payload is all there
+  void (*undo)(void* self, int peer,
+               const FrameHeader& header) = nullptr;  // or else it never will be: of transfers
+                                                      // only, whose connection may be lost alone
 };
 
 // Gate held throughout. What the calls that the engine forwards promise is said in engine.h.
@@ -81,6 +84,8 @@ class RxStream {
                 const Destination& destination) MPLITE_SIGNAL_SAFE;
   void discard(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE;
 
+  // The lane is about to be closed, and its peer stays: the frame on it comes again.
+  void undo_frame(Connection& c) MPLITE_SIGNAL_SAFE;
   // The connection is about to be closed: what was read ahead goes.
   void forget(Connection& c) MPLITE_SIGNAL_SAFE;
 

@@ -86,11 +86,12 @@ void TxQueue::free_stale() {
 
 bool TxQueue::refill() {
   free_stale();
-  return sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket);
+  const bool frames = core_.lane_sets.used_count() == 0 || lane_frames_.reserve(64);
+  return sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket) && frames;
 }
 
 void TxQueue::enqueue(Peer& p, SendOp* op) {
-  SendQueue& q = op->kind == FrameKind::kControl                          ? p.control
+  SendQueue& q = op->kind == FrameKind::kControl || op->kind == FrameKind::kLane ? p.control
                  : op->kind == FrameKind::kTransfer && p.lanes != nullptr ? p.lanes->transfers
                                                                           : p.bulk;
   op->next = nullptr;
@@ -122,30 +123,63 @@ SendQueue& TxQueue::next_queue(Peer& p, const Connection& c) {
   return transfers ? lanes->transfers : p.bulk;
 }
 
-// Fixes the place of one more frame in the stream. False: nothing left to commit.
+// The frame's place in the stream is fixed.
+void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint32_t length,
+                     const IovCursor& pieces) {
+  const bool control = op->kind == FrameKind::kControl;
+  OutFrame& f = c.tx.frame(c.tx.count);
+  f.header = make_header(op->kind, length, op->id, offset, control ? length : op->total);
+  f.op = op;
+  f.pieces = pieces;
+  if (op->pieces == nullptr) {
+    f.payload = op->data + offset;
+    if (!control && padding_.pads(length)) f.header.pad = padding(c, f.payload);
+  }
+  f.sent = 0;
+  ++c.tx.count;
+  ++core_.counters.frames_out;
+}
+
+// One that was lost with its lane. On lane 0 it is out of danger.
+bool TxQueue::commit_again(LaneSet& lanes, Connection& c) {
+  LaneFrame* f = lanes.again.pop();
+  IovCursor pieces{f->op->pieces};
+  if (pieces) pieces.skip(f->offset);
+  commit(c, f->op, f->offset, f->length, pieces);
+  if (c.lane != 0)
+    lanes.lane[c.lane].out.push(f);
+  else
+    lane_frames_.give(f);
+  return true;
+}
+
+// Fixes the place of one more frame in the stream. False: nothing left to commit, or no memory to
+// note what is on a lane.
 bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
+  LaneSet* lanes = p.lanes;
+  if (lanes != nullptr && lanes->again.head() != nullptr &&
+      (c.lane != 0 || p.control.head == nullptr)) [[unlikely]]
+    return commit_again(*lanes, c);
   SendQueue& q = next_queue(p, c);
   SendOp* op = q.head;
   if (op == nullptr) return false;
-  OutFrame& f = c.tx.frame(c.tx.count);
+  if (c.lane != 0 && lane_frames_.free_count() == 0 &&
+      (core_.mode.in_signal_handler || !lane_frames_.reserve(64)))
+    return false;
   const std::uint64_t rest = op->total - op->committed;
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
   const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
-  f.header = make_header(op->kind, length, op->id, op->committed,
-                         op->kind == FrameKind::kControl ? length : op->total);
-  f.op = op;
-  f.pieces = op->uncommitted;
-  if (op->pieces == nullptr)
-    f.payload = op->data + op->committed;
-  else
-    op->uncommitted.skip(length);
-  if (op->kind != FrameKind::kControl && op->pieces == nullptr && padding_.pads(length))
-    f.header.pad = padding(c, f.payload);
-  f.sent = 0;
+  commit(c, op, op->committed, length, op->uncommitted);
+  if (c.lane != 0) [[unlikely]] {
+    LaneFrame* f = lane_frames_.take();
+    f->op = op;
+    f->offset = op->committed;
+    f->length = length;
+    lanes->lane[c.lane].out.push(f);
+  }
+  if (op->pieces != nullptr) op->uncommitted.skip(length);
   op->committed += length;
   ++op->frames;
-  ++c.tx.count;
-  ++core_.counters.frames_out;
   if (op->committed == op->total) {
     op->all_committed = true;
     q.head = op->next;
@@ -175,13 +209,10 @@ bool TxQueue::advance(Connection& c, std::uint64_t bytes) {
     }
     bytes -= rest;
     SendOp* op = f.op;
-    op->written += f.header.length;
-    --op->frames;
     c.tx.pop();
-    if (op->all_committed && op->frames == 0) {
-      finish(op, 0);
-      if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
-    }
+    if (c.lane != 0) continue;  // until it is acknowledged
+    end_frame(op, 0);
+    if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
   }
   return true;
 }
@@ -223,8 +254,8 @@ void TxQueue::flush(int peer) {
 [[gnu::noinline]] void TxQueue::flush_lanes(int peer) {
   Peer& p = core_.peers[peer];
   for (int i = 1; i < kLanesMax && p.lanes != nullptr && i < p.lanes->policy.used(); ++i) {
-    if (p.lanes->transfers.head == nullptr) return;
-    Connection* c = p.lanes->lane[i];
+    if (p.lanes->transfers.head == nullptr && p.lanes->again.head() == nullptr) return;
+    Connection* c = p.lanes->lane[i].connection;
     if (c != nullptr && c->tx.count == 0) flush(*c);
   }
 }
@@ -320,21 +351,33 @@ std::uint64_t TxQueue::queued_bytes(int peer) const {
   return bytes;
 }
 
-void TxQueue::fail_frames(Connection& c, int error) {
-  while (c.tx.count > 0) {
-    SendOp* op = c.tx.frame(0).op;
-    c.tx.pop();
-    --op->frames;
-    if (op->all_committed && op->frames == 0) finish(op, error);
+void TxQueue::fail_frames(LaneFrames& frames, int error) {
+  while (frames.head() != nullptr) {
+    LaneFrame* f = frames.pop();
+    SendOp* op = f->op;
+    lane_frames_.give(f);
+    end_frame(op, error);
   }
 }
 
 void TxQueue::fail_sends(int peer, int error) {
   Peer& p = core_.peers[peer];
-  // Operations in the rings first: some of them stand in the queue as well (partly committed), and
+  // Operations with frames first: some of them stand in the queue as well (partly committed), and
   // are finished there.
-  if (p.connection != nullptr && gathered_peer_ == peer) commit_gathered(*p.connection);
-  for_each_stream(p, [this, error](Connection& c) { fail_frames(c, error); });
+  if (Connection* c = p.connection; c != nullptr) {
+    if (gathered_peer_ == peer) commit_gathered(*c);
+    while (c->tx.count > 0) {
+      SendOp* op = c->tx.frame(0).op;
+      c->tx.pop();
+      end_frame(op, error);
+    }
+  }
+  for (int i = 1; p.lanes != nullptr && i < kLanesMax; ++i) {
+    Lane& lane = p.lanes->lane[i];
+    if (lane.connection != nullptr) lane.connection->tx.count = 0;
+    fail_frames(lane.out, error);
+  }
+  if (p.lanes != nullptr) fail_frames(p.lanes->again, error);
   for (SendQueue* q : {&p.control, &p.bulk, p.lanes != nullptr ? &p.lanes->transfers : nullptr}) {
     while (q != nullptr && q->head != nullptr) {
       SendOp* op = q->head;
@@ -343,6 +386,25 @@ void TxQueue::fail_sends(int peer, int error) {
       finish(op, error);
     }
   }
+}
+
+bool TxQueue::acknowledge(int peer, int lane, std::uint64_t frames) {
+  Peer& p = core_.peers[peer];
+  LaneSet* const lanes = p.lanes;
+  if (frames > lanes->lane[lane].out.count()) return false;
+  lanes->lane[lane].acknowledged += frames;
+  for (; frames > 0 && p.lanes == lanes; --frames) {  // a completion may lose the peer
+    LaneFrame* f = lanes->lane[lane].out.pop();
+    SendOp* op = f->op;
+    lane_frames_.give(f);
+    end_frame(op, 0);
+  }
+  return true;
+}
+
+void TxQueue::send_again(int peer, int lane) {
+  LaneSet& lanes = *core_.peers[peer].lanes;
+  while (lanes.lane[lane].out.head() != nullptr) lanes.again.push(lanes.lane[lane].out.pop());
 }
 
 int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data,
@@ -358,7 +420,7 @@ int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data
   op->uncommitted.piece = data.pieces;
   if (from > 0 && data.pieces != nullptr) op->uncommitted.skip(from);
   op->total = bytes;
-  op->committed = op->written = from;
+  op->committed = from;
   op->id = id;
   op->kind = kind;
   op->peer = peer;

@@ -34,14 +34,13 @@ struct SendOp {
   IovCursor uncommitted;          // of them: where the next frame begins
   std::uint64_t total = 0;
   std::uint64_t committed = 0;  // cut into frames so far
-  std::uint64_t written = 0;    // taken by the kernel so far
   std::uint64_t id = 0;
   void (*on_done)(void* arg, int error) = nullptr;
   void* arg = nullptr;
   std::uint8_t* block =
       nullptr;  // heap copy of a large control packet, or of what the kernel did not take
   ControlBlock* control_block = nullptr;  // the same in the handler
-  std::uint32_t frames = 0;               // committed and not yet wholly written
+  std::uint32_t frames = 0;  // committed and not yet wholly written; on a lane: not acknowledged
   int peer = -1;
   int error = 0;
   FrameKind kind = FrameKind::kControl;
@@ -102,6 +101,11 @@ class TxQueue {
   void flush(Connection& c) MPLITE_SIGNAL_SAFE;
   // Of messages to the peer, what the kernel has not taken.
   std::uint64_t queued_bytes(int peer) const;
+  // The peer has received the first `frames` of those on its lane that were not acknowledged. May
+  // complete them. False: there are not so many.
+  bool acknowledge(int peer, int lane, std::uint64_t frames) MPLITE_SIGNAL_SAFE;
+  // What is on the lane, which is closed, and was not acknowledged goes over another.
+  void send_again(int peer, int lane) MPLITE_SIGNAL_SAFE;
   // Everything queued for the peer completes with `error`.
   void fail_sends(int peer, int error) MPLITE_SIGNAL_SAFE;
 
@@ -149,13 +153,21 @@ class TxQueue {
   void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
   bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
-  void fail_frames(Connection& c, int error) MPLITE_SIGNAL_SAFE;
+  bool commit_again(LaneSet& lanes, Connection& c) MPLITE_SIGNAL_SAFE;
+  void commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint32_t length,
+              const IovCursor& pieces) MPLITE_SIGNAL_SAFE;
+  void end_frame(SendOp* op, int error) MPLITE_SIGNAL_SAFE {
+    --op->frames;
+    if (op->all_committed && op->frames == 0) finish(op, error);
+  }
+  void fail_frames(LaneFrames& frames, int error) MPLITE_SIGNAL_SAFE;
   void give(SendOp* op) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;
   Upcalls& up_;
   Readiness& readiness_;
   Pool<SendOp> sends_;
+  Pool<LaneFrame> lane_frames_;
   Pool<ControlBlock, 8>
       control_blocks_;  // for the handler, where larger control packets cannot go to the heap
   SendOp* stale_ =

@@ -23,8 +23,9 @@ enum class FrameKind : std::uint8_t {
   kMessage = 4,   // a piece of a tagged MP_* message, `id` is its tag; FIFO per pair
   kGoodbye = 5,   // empty, between processes of different jobs: the sender is done with the
                   // receiver, its end from here on is no loss
+  kLane = 6,      // empty; `id` says how many frames have come on a lane, see lane_word.h
 };
-inline constexpr std::uint8_t kFrameKinds = 6;
+inline constexpr std::uint8_t kFrameKinds = 7;
 
 // Precedes every payload: `pad` bytes without meaning and `length` bytes follow, so that the sender
 // can choose where in the stream a long payload begins. For channel, transfer and message: `offset`

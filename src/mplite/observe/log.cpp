@@ -65,6 +65,12 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
       std::snprintf(text, size, "rank %d does not answer at %s: another of its addresses does",
                     peer, from);
       return;
+    case NoteCode::kLaneLost:
+      std::snprintf(text, size,
+                    "one of the connections to rank %d (%s) is lost: %s; the job goes on "
+                    "over the others",
+                    peer, from, reason);
+      return;
     case NoteCode::kPeerLost: std::snprintf(text, size, "lost rank %d: %s", peer, reason); return;
     case NoteCode::kForeignLost:
       std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);

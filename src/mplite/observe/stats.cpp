@@ -100,6 +100,8 @@ constexpr CounterInfo kTable[] = {
      "Connections that both sides had begun, and of which one was kept.", &Counters::ties},
     {"lanes", kConnections, "connections",
      "Connections beside the first one to a peer, for long data (LITE_LANES).", &Counters::lanes},
+    {"lanes_lost", kTrouble, "connections",
+     "Of these, those that broke; what was on them went over others.", &Counters::lanes_lost},
     {"frames_in", kStream, "frames", "Frames received from the sockets.", &Counters::frames_in},
     {"frames_out", kStream, "frames", "Frames sent to the sockets.", &Counters::frames_out},
     {"bytes_in", kStream, "bytes", "Bytes received from the sockets, headers included.",
