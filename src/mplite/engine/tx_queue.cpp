@@ -1,5 +1,5 @@
 // The queues, the frames on the stream, and the end of send operations. Control packets, and what
-// leaves with them, are in tx_control.cpp.
+// leaves with them, are in tx_control.cpp, lanes in tx_lanes.cpp.
 #include "mplite/engine/tx_queue.h"
 
 #include <algorithm>
@@ -110,19 +110,6 @@ std::uint8_t TxQueue::padding(const Connection& c, const void* payload) const {
   return padding_.bytes(writer(), before, payload);
 }
 
-// Of which the connection carries something next. On lane 0 control goes before all, and channel
-// messages and transfers take turns.
-SendQueue& TxQueue::next_queue(Peer& p, const Connection& c) {
-  if (c.lane == 0 && p.control.head != nullptr) return p.control;
-  LaneSet* lanes = p.lanes;
-  if (lanes == nullptr) return p.bulk;
-  if (c.lane != 0) return lanes->transfers;
-  const bool transfers =
-      p.bulk.head == nullptr || (lanes->transfers_next && lanes->transfers.head != nullptr);
-  lanes->transfers_next = !transfers;
-  return transfers ? lanes->transfers : p.bulk;
-}
-
 // The frame's place in the stream is fixed.
 void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint32_t length,
                      const IovCursor& pieces) {
@@ -138,19 +125,6 @@ void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint3
   f.sent = 0;
   ++c.tx.count;
   ++core_.counters.frames_out;
-}
-
-// One that was lost with its lane. On lane 0 it is out of danger.
-bool TxQueue::commit_again(LaneSet& lanes, Connection& c) {
-  LaneFrame* f = lanes.again.pop();
-  IovCursor pieces{f->op->pieces};
-  if (pieces) pieces.skip(f->offset);
-  commit(c, f->op, f->offset, f->length, pieces);
-  if (c.lane != 0)
-    lanes.lane[c.lane].out.push(f);
-  else
-    lane_frames_.give(f);
-  return true;
 }
 
 // Fixes the place of one more frame in the stream. False: nothing left to commit, or no memory to
@@ -250,16 +224,6 @@ void TxQueue::flush(int peer) {
     flush_lanes(peer);
 }
 
-// The kernel has taken what it takes on lane 0. The caller keeps dropped connections readable.
-[[gnu::noinline]] void TxQueue::flush_lanes(int peer) {
-  Peer& p = core_.peers[peer];
-  for (int i = 1; i < kLanesMax && p.lanes != nullptr && i < p.lanes->policy.used(); ++i) {
-    if (p.lanes->transfers.head == nullptr && p.lanes->again.head() == nullptr) return;
-    Connection* c = p.lanes->lane[i].connection;
-    if (c != nullptr && c->tx.count == 0) flush(*c);
-  }
-}
-
 void TxQueue::flush(Connection& connection) {
   Connection* c = &connection;
   if (c->state != ConnectionState::kUp || c->tx.flushing) return;
@@ -351,15 +315,6 @@ std::uint64_t TxQueue::queued_bytes(int peer) const {
   return bytes;
 }
 
-void TxQueue::fail_frames(LaneFrames& frames, int error) {
-  while (frames.head() != nullptr) {
-    LaneFrame* f = frames.pop();
-    SendOp* op = f->op;
-    lane_frames_.give(f);
-    end_frame(op, error);
-  }
-}
-
 void TxQueue::fail_sends(int peer, int error) {
   Peer& p = core_.peers[peer];
   // Operations with frames first: some of them stand in the queue as well (partly committed), and
@@ -386,25 +341,6 @@ void TxQueue::fail_sends(int peer, int error) {
       finish(op, error);
     }
   }
-}
-
-bool TxQueue::acknowledge(int peer, int lane, std::uint64_t frames) {
-  Peer& p = core_.peers[peer];
-  LaneSet* const lanes = p.lanes;
-  if (frames > lanes->lane[lane].out.count()) return false;
-  lanes->lane[lane].acknowledged += frames;
-  for (; frames > 0 && p.lanes == lanes; --frames) {  // a completion may lose the peer
-    LaneFrame* f = lanes->lane[lane].out.pop();
-    SendOp* op = f->op;
-    lane_frames_.give(f);
-    end_frame(op, 0);
-  }
-  return true;
-}
-
-void TxQueue::send_again(int peer, int lane) {
-  LaneSet& lanes = *core_.peers[peer].lanes;
-  while (lanes.lane[lane].out.head() != nullptr) lanes.again.push(lanes.lane[lane].out.pop());
 }
 
 int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data,
