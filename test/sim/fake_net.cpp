@@ -241,8 +241,14 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
   Socket& far = sockets_[static_cast<std::size_t>(s.other)];
   const std::size_t wanted = total(iov, iovs);
   if (far.kind == Kind::kClosed) {
-    if (s.fin_due >= 0 && s.fin_due <= now_) return -EPIPE;
-    return static_cast<std::int64_t>(wanted);  // on its way to nobody; the answer will be a reset
+    // On its way to nobody. The answer is a reset, which the next write may find.
+    if (s.fin_due >= 0 && s.fin_due <= now_) {
+      if (s.answer_due < 0)
+        s.answer_due = now_ + faults_.delay_max_ns / 2;
+      else if (s.answer_due <= now_)
+        return -EPIPE;
+    }
+    return static_cast<std::int64_t>(wanted);
   }
   std::uint64_t room = std::min<std::uint64_t>(room_towards(s), wanted);
   const bool full = room < wanted;

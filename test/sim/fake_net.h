@@ -90,6 +90,7 @@ class FakeWorld {
   std::vector<int> connected(int host, int other) const;
   void reset(int fd) { reset_pair(fd); }
   int far_end(int fd) const { return sockets_[static_cast<std::size_t>(fd)].other; }
+  int network_of(int fd) const { return sockets_[static_cast<std::size_t>(fd)].network; }
   void mute_socket(int fd);
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
   // well.
@@ -151,7 +152,8 @@ class FakeWorld {
     std::uint64_t capacity = 0;  // of `in`
     std::int64_t fin_due = -1;   // the far end has closed; visible from then on
     std::int64_t reset_due = -1;
-    std::int64_t last_due = 0;  // of what was sent to us: order inside a connection
+    std::int64_t answer_due = -1;  // to what was written after the far end had closed
+    std::int64_t last_due = 0;     // of what was sent to us: order inside a connection
     bool muted = false;
     std::int64_t muted_since = 0;
     // connecting

@@ -3134,4 +3134,54 @@ START_TEST(end_of_the_engine_completes_its_sends_and_takes_no_new_ones) {
 }
 END_TEST
 
+// In the handler there are keys for a few connections at a time: the others wait.
+START_TEST(attempts_that_wait_in_the_handler_are_made_again_when_they_break) {
+  constexpr int kPeers = 14;
+  SimRanks r(1 + kPeers, SimRanks::no_faults(), [](EngineOptions& o) {
+    o.protection = protection_offer(Protection::kAuth);
+    o.connect_timeout_ns = 60'000'000'000;
+  });
+  const char hello = 'h';
+  const iovec part = {const_cast<char*>(&hello), 1};
+  const auto in_handler = [&] {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    ProgressScope scope(r.engine(0), r.engine(0).handler_mode());
+    r.engine(0).poll_all();
+  };
+  const auto others = [&] {
+    for (int i = 1; i <= kPeers; ++i) {
+      r.as(i);
+      Hold hold(r.engine(i).gate());
+      r.engine(i).refill();
+      r.engine(i).poll_all();
+    }
+    r.world.pass(100'000'000);
+  };
+  {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    ProgressScope scope(r.engine(0), r.engine(0).handler_mode());
+    for (int i = 1; i <= kPeers; ++i) ck_assert_int_eq(r.engine(0).send_control(i, &part, 1), 0);
+  }
+  for (int i = 0; i < 20; ++i) {
+    in_handler();
+    others();
+  }
+  ck_assert_uint_lt(r.engine(0).counters().connections, kPeers);
+  for (int i = 1; i <= kPeers; ++i)
+    if (r.engine(0).first_stream(i) < 0)
+      for (const int fd : r.world.connected(0, i)) r.world.reset(fd);
+  r.world.pass(1'000'000);
+  in_handler();
+  r.turn(100);
+  for (int i = 0; i < 30; ++i) {
+    r.turn(10);
+    r.world.pass(100'000'000);
+  }
+  ck_assert_uint_eq(r.engine(0).counters().connections, kPeers);
+  for (int i = 1; i <= kPeers; ++i) ck_assert(r.engine(i).control_ready());
+}
+END_TEST
+
 int main() { return run_tests("engine"); }

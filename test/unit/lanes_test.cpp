@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "in_pieces.h"
@@ -84,7 +85,7 @@ START_TEST(long_transfer_goes_over_as_many_lanes_as_were_asked_for) {
   for (const int lanes : {2, 4, 16}) {
     SimRanks r(2, narrow(), with_lanes(lanes));
     r.connect(0, 1);
-    for (int i = 0; i < 3; ++i) {
+    for (int i = 0; i < 6; ++i) {
       Transfer t(0, 1, kBytes, i);
       t.begin(r);
       t.end(r);
@@ -168,11 +169,10 @@ START_TEST(network_that_does_not_lead_to_the_peer_is_left_out) {
   Transfer t(0, 1);
   t.begin(r);
   t.end(r);
-  ck_assert_uint_lt(lanes_of(r, 0), 3);  // the second network is not there,
   Transfer more(0, 1);
   more.begin(r);
   more.end(r);
-  ck_assert_uint_eq(lanes_of(r, 0), 3);  // and so they go over the first
+  ck_assert_uint_eq(lanes_of(r, 0), 3);
 }
 END_TEST
 
@@ -374,6 +374,116 @@ START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
   }
   t.end(r);
   ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 1);
+}
+END_TEST
+
+void poll(SimRanks& r, int rank) {
+  r.as(rank);
+  Hold hold(r.engine(rank).gate());
+  r.engine(rank).refill();
+  r.engine(rank).poll_all();
+}
+
+// Its own rank polls for longer than any deadline, or computes.
+START_TEST(peer_that_computes_in_a_handshake_gets_its_lane) {
+  for (int steps = 0; steps < 10; ++steps)
+    for (const int computing : {0, 1}) {
+      SimRanks r(2, narrow(), with_lanes(2), 1, 0, 2);
+      r.connect(0, 1);
+      Transfer a(0, 1), b(1, 0);
+      a.begin(r);
+      for (int i = 0; i < steps; ++i) {
+        poll(r, i % 2);
+        r.world.skip(100'000);
+      }
+      b.begin(r);
+      for (int i = 0; i < 120; ++i) {
+        poll(r, 1 - computing);
+        r.world.pass(100'000'000);
+      }
+      a.end(r);
+      b.end(r);
+      r.turn(20);
+      ck_assert_uint_ge(lanes_of(r, 0), 1);
+      ck_assert_uint_eq(lanes_of(r, 0), lanes_of(r, 1));
+      ck_assert_int_eq(MPID_ChannelPeerError(0), 0);
+      const std::vector<int> sockets = lane_sockets(r, 0);
+      ck_assert_uint_eq(sockets.size(), 2);
+      ck_assert_int_ne(r.world.network_of(sockets[0]), r.world.network_of(sockets[1]));
+    }
+}
+END_TEST
+
+START_TEST(many_ranks_open_their_lanes_to_one_without_pushing_each_other_out) {
+  constexpr int kCallers = 12;
+  SimRanks r(1 + kCallers, narrow(60'000), with_lanes(16));
+  std::vector<std::unique_ptr<Transfer>> all;
+  for (int i = 1; i <= kCallers; ++i) r.connect(i, 0);
+  for (int i = 1; i <= kCallers; ++i) {
+    all.push_back(std::make_unique<Transfer>(i, 0));
+    all.back()->begin(r);
+  }
+  for (int k = 0; k < 10; ++k) {  // the one computes
+    for (int i = 1; i <= kCallers; ++i) poll(r, i);
+    r.world.skip(100'000);
+  }
+  for (const auto& t : all) t->end(r);
+  ck_assert(r.until([&] { return lanes_of(r, 0) == 15 * kCallers; }));
+  ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+}
+END_TEST
+
+START_TEST(peer_that_sends_what_was_not_asked_for_is_given_up) {
+  const Bytes data = bytes_of(10'000, 1);
+  for (const std::size_t total : {1'000u, 10'000u}) {  // less than what was there before; all of it
+    SimRanks r(2, SimRanks::no_faults(), with_lanes(1));
+    r.connect(0, 1);
+    Bytes into(10'000, 0);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0, sid = 0;
+    r.as(1);
+    ck_assert_int_eq(MPID_CreateRecvTransfer(nullptr, 10'000, 0, &id), 0);
+    ck_assert_int_eq(MPID_StartNBRecvTransferRest(into.data(), nullptr, 5'000, 10'000, 0, id, &rid),
+                     0);
+    r.as(0);
+    MPID_StartNBSendTransfer(data.data(), total, 1, id, &sid);
+    r.turn(20);
+    r.as(1);
+    ck_assert_int_eq(MPID_ChannelPeerError(0), EPROTO);
+  }
+}
+END_TEST
+
+// Its connection cannot be put back into epoll.
+START_TEST(peer_that_is_lost_in_the_middle_of_a_write_leaves_no_lanes_behind) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) {
+    with_lanes(0)(o);
+    o.detach_after = 1;
+  });
+  r.connect(0, 1);
+  Transfer first(0, 1), t(0, 1);
+  first.begin(r);
+  first.end(r);
+  t.create(r);
+  t.receive(r);
+  for (int i = 0; i < 4; ++i) {
+    const char packet = 'x';
+    char got = 0;
+    int from = -1;
+    r.as(1);
+    MPID_SendControl(&packet, 1, 0);
+    r.world.skip(100'000);
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    r.engine(0).set_signals(false);
+    for (int k = 0; k < 5; ++k) r.engine(0).poll();
+    if (r.engine(0).control_ready()) r.engine(0).take_control(&got, 1, from);
+    r.engine(0).poll();
+  }
+  r.world.fail_watch = ENOSPC;
+  r.as(0);
+  MPID_StartNBSendTransfer(t.data.data(), t.data.size(), 1, t.id, &t.sid);
+  ck_assert_int_eq(MPID_ChannelPeerError(1), ENOSPC);
 }
 END_TEST
 

@@ -122,8 +122,9 @@ Verdict begin_transfer(void*, int peer, const FrameHeader& header, Destination& 
   }
   if (op->kind != ChannelOpKind::kRecvTransfer || op->peer != peer) return Verdict::kReject;
   if (!op->started) return Verdict::kPause;  // created, and its buffer is not known yet
-  if (op->total == 0) op->total = header.total;
-  if (op->done || header.total != op->total || header.length > op->total - op->begun)
+  if (op->total == 0 && header.total >= op->from) op->total = header.total;
+  if (op->done || header.offset < op->from || header.total != op->total ||
+      header.length > op->total - op->begun)
     return Verdict::kReject;  // some of it has been here already
   op->begun += header.length;
   destination = transfer_destination(*op, header.offset);

@@ -37,6 +37,7 @@ struct ChannelOp {
   // Of a transfer received, whose frames come in any order:
   const iovec* list = nullptr;  // its first piece,
   std::uint64_t at = 0;         // and the offset of `pieces`
+  std::uint64_t from = 0;       // what is before that comes another way
   std::uint64_t begun = 0;      // arrived, or on its way in a frame
   std::uint64_t total = 0;      // as its first frame said
   std::int64_t result = 0;

@@ -99,7 +99,7 @@ int MPID_StartNBRecvTransferRest(void* buf, const struct iovec* pieces, size_t f
   *rid = 0;
   ChannelOp* op = find(id);
   if (op == nullptr || op->arrived != 0) return -EINVAL;
-  op->arrived = op->begun = from;
+  op->arrived = op->begun = op->from = from;
   return start_receive_transfer(pieces != nullptr ? Memory::in_pieces(pieces) : Memory(buf), size,
                                 partner, id, rid);
 }

@@ -380,7 +380,6 @@ void Connector::look_for_silence() {
   }
 }
 
-// Whether we have a connection with a peer at this address, or are making one.
 bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {
   for (int i = 0; i < core_.peer_count; ++i)
     if (core_.peers[i].connection != nullptr && parts_.remote.find_address(i, address) >= 0)

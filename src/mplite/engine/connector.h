@@ -95,6 +95,8 @@ class Connector {
   std::int64_t deadlines_looked_ns() const MPLITE_SIGNAL_SAFE { return deadlines_looked_ns_; }
   // Whether a peer that is not connected yet is on this host. Ports do not matter.
   bool is_host_of_a_missing_peer(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
+  // Whether we have a connection with a peer at this address, or are making one.
+  bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   // Once a second: peers that were cut off while data was under way (a hello that nobody has
   // answered yet is such data), which keepalive does not see.
   void look_for_silence() MPLITE_SIGNAL_SAFE;
@@ -110,7 +112,6 @@ class Connector {
   bool make_room() MPLITE_SIGNAL_SAFE;
   void retry_later(int peer, int error, std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   void start_tuning(Connection& c) const MPLITE_SIGNAL_SAFE;
-  bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   bool is_calling(int peer, const Connection& but) const MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;

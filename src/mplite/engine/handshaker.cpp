@@ -17,7 +17,7 @@ bool Handshaker::say(Connection& c, const Hello& message) {
 
 void Handshaker::attempt_failed(Connection& c, int error) {
   if (c.lane != 0)
-    lanes_.attempt_failed(c);
+    lanes_.attempt_failed(c, error);
   else
     connector_.attempt_failed(c, error);
 }
@@ -131,6 +131,7 @@ void Handshaker::look_beyond(Connection& c) {
   const iovec part = {&beyond, 1};
   ++core_.counters.reads;
   if (core_.net.read(c.fd, &part, 1) == -EAGAIN) return;
+  if (c.handshake.ours) return attempt_failed(c, ECONNRESET);
   ++core_.counters.connections_refused;
   connector_.drop(c);
 }
@@ -210,7 +211,11 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
 }
 
 void Handshaker::accept_lane(Connection& c, int peer, const Hello& said, const Hello& acceptance) {
-  if (!lanes_.admit(c, peer)) {
+  // Who has gone meanwhile would be told of by the second write only, after the first is lost.
+  std::uint8_t beyond;
+  const iovec part = {&beyond, 1};
+  ++core_.counters.reads;
+  if (core_.net.read(c.fd, &part, 1) != -EAGAIN || !lanes_.admit(c, peer)) {
     ++core_.counters.ties;
     return connector_.drop(c);
   }
@@ -315,7 +320,8 @@ void Handshaker::drop_overdue(std::int64_t now) {
     step(*c);
     if (c->state != ConnectionState::kUp && c->state != ConnectionState::kFree) {
       // A rank computes between its calls for as long as it likes.
-      if (connector_.is_host_of_a_missing_peer(c->remote))
+      if (connector_.is_host_of_a_missing_peer(c->remote) ||
+          (c->lane != 0 && connector_.is_host_of_a_connection(c->remote)))
         c->handshake.deadline_ns = now + kHandshakeNs;
       else
         connector_.refuse(*c, NoteCode::kHandshakeTimeout, 0);

@@ -64,8 +64,10 @@ struct Lane {
   bool ended_here = false, ended_there = false;
   bool end_due = false;   // we have to say so,
   bool end_owed = false;  // or will have to if the peer does
+  // A connection with this number may be begun. Where the peer has closed the last one without a
+  // word (end_owed) it may not know of it: then it agrees.
   bool is_free() const MPLITE_SIGNAL_SAFE {
-    return connection == nullptr && !ended_here && !ended_there;
+    return connection == nullptr && !ended_there && (!ended_here || end_owed);
   }
 };
 
@@ -87,6 +89,7 @@ struct LaneSet {
   std::uint8_t shunned = 0;     // bits: the addresses that have, since then
   bool spread = false;          // transfers go over more than lane 0
   bool transfers_next = false;  // on lane 0 they have their turn
+  bool deciding = false;        // in Lanes::wait
   bool due = false;             // something is to be said to the peer, or sent again: in the list
   LaneSet* due_next = nullptr;
 };

@@ -10,7 +10,8 @@ namespace mplite {
 namespace {
 
 constexpr std::int64_t kRetryNs = 1'000'000'000;  // doubled each time
-constexpr std::int64_t kLookNs = 5'000'000;       // between questions to the policy
+constexpr std::int64_t kShortageNs = 10'000'000'000;
+constexpr std::int64_t kLookNs = 5'000'000;  // between questions to the policy
 // Frames that came on a lane while others come are acknowledged so many together.
 constexpr std::uint64_t kTellFrames = 4;
 
@@ -37,10 +38,14 @@ void Lanes::want(int peer) {
 
 void Lanes::open_missing(int peer) {
   LaneSet& set = *core_.peers[peer].lanes;
-  for (int i = 1; i < set.policy.wanted(); ++i) {
+  int attempts = 0;
+  for (const Lane& lane : set.lane)
+    attempts += lane.connection != nullptr && !is_up(lane.connection) ? 1 : 0;
+  for (int i = 1; i < set.policy.wanted() && attempts < kAttempts; ++i) {
     if (!set.lane[i].is_free()) continue;
     if (set.retry_ns != 0 && core_.net.now_ns() < set.retry_ns) return;
     open(peer, i);
+    ++attempts;
   }
 }
 
@@ -62,8 +67,9 @@ void Lanes::open(int peer, int number) {
   const sockaddr_storage address = remote_.address_of(peer, which);
   const int fd = core_.net.open_stream(address.ss_family);
   ++core_.counters.other_calls;
-  if (fd < 0) {
-    p.lanes->retry_ns = core_.net.now_ns() + kRetryNs;
+  if (fd < 0 || fd > core_.options.lane_descriptor_max) {
+    if (fd >= 0) core_.net.close(fd);
+    p.lanes->retry_ns = core_.net.now_ns() + kShortageNs;
     return;
   }
   Connection& c = connector_.begin(fd, peer, address);
@@ -71,28 +77,35 @@ void Lanes::open(int peer, int number) {
   c.handshake.address = static_cast<std::uint8_t>(which);
   c.handshake.deadline_ns = core_.net.now_ns() + kAttemptNs;
   p.lanes->lane[number].connection = &c;
-  if (connector_.call(c) < 0) attempt_failed(c);
+  if (const int rc = connector_.call(c); rc < 0) attempt_failed(c, -rc);
 }
 
-void Lanes::attempt_failed(Connection& c) {
+// Only an address that does not answer, or where somebody else does, is left out.
+void Lanes::attempt_failed(Connection& c, int error) {
   LaneSet& set = *core_.peers[c.peer].lanes;
   set.lane[c.lane].connection = nullptr;
   const std::int64_t now = core_.net.now_ns();
-  if (now >= set.retry_ns)  // or else it was begun together with one that has failed before
+  const bool address = error == EPROTO || (c.state == ConnectionState::kConnecting &&
+                                           !is_closed(error) && !is_shortage(error));
+  if (!address) {
+    set.retry_ns = std::max(set.retry_ns, now + kRetryNs);
+  } else if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
     set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
-  if (set.shunned == (1u << remote_.address_count(c.peer)) - 1) {
-    set.shunned = 0;
-    set.retry_ns = now + (kRetryNs << std::min<int>(set.failures, 6));
-    if (set.failures < UINT8_MAX) ++set.failures;
+    if (set.shunned == (1u << remote_.address_count(c.peer)) - 1) {
+      set.shunned = 0;
+      set.retry_ns = now + (kRetryNs << std::min<int>(set.failures, 6));
+      if (set.failures < UINT8_MAX) ++set.failures;
+    }
   }
   connector_.drop(c);
 }
 
 void Lanes::look_at_attempts(std::int64_t now) {
   for (Connection* c = core_.handshaking.first(); c != nullptr;) {
-    const bool over = c->handshake.ours && c->lane != 0 && now >= c->handshake.deadline_ns;
+    const bool over = c->handshake.ours && c->lane != 0 &&
+                      c->state == ConnectionState::kConnecting && now >= c->handshake.deadline_ns;
     Connection* const next = c->list_next;
-    if (over) attempt_failed(*c);
+    if (over) attempt_failed(*c, ETIMEDOUT);
     c = next;
   }
 }
@@ -113,12 +126,14 @@ bool Lanes::admit(const Connection& c, int peer) {
 void Lanes::come_up(Connection& c, int peer) {
   Peer& p = core_.peers[peer];
   connector_.settle(c, peer);
+  p.lanes->lane[c.lane] = {};
   p.lanes->lane[c.lane].connection = &c;
   p.lanes->failures = 0;
   p.lanes->retry_ns = 0;
   ++core_.counters.lanes;
   core_.net.set_unsent_limit(c.fd, kUnsentBytes);
   spread(p);
+  if (c.handshake.ours) open_missing(peer);
   tx_.flush(peer);
 }
 
@@ -135,7 +150,7 @@ void Lanes::wait(int peer) {
   Peer& p = core_.peers[peer];
   LaneSet& set = *p.lanes;
   const std::int64_t now = core_.net.now_ns();
-  if (now < set.looked_ns + kLookNs) return;
+  if (set.deciding || now < set.looked_ns + kLookNs) return;
   set.looked_ns = now;
   LaneSample samples[kLanesMax] = {};
   int up = 0;
@@ -146,10 +161,14 @@ void Lanes::wait(int peer) {
     ++core_.counters.other_calls;
     samples[up] = {report.acknowledged, report.busy_us * 1000, report.window_limited_us * 1000};
   }
+  const int used = set.policy.used();
   set.policy.look(now, samples, up, set.write_ns);
   open_missing(peer);
   spread(p);
+  if (set.policy.used() <= used) return;
+  set.deciding = true;  // the writes that follow ask again
   tx_.flush(peer);
+  if (p.lanes == &set) set.deciding = false;
 }
 
 void Lanes::lose(Connection& c, int error, bool ended) {
@@ -177,6 +196,8 @@ void Lanes::end(int peer, int number) {
   Lane& lane = p.lanes->lane[number];
   core_.lanes_are_due(*p.lanes);
   if (lane.ended_here) {
+    if (lane.connection != nullptr) connector_.drop(*lane.connection);  // an attempt
+    lane.connection = nullptr;
     lane.end_due |= lane.end_owed;
     lane.end_owed = false;
     return;

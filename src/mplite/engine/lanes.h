@@ -19,8 +19,11 @@ namespace mplite {
 // lost costs time only: what was on it goes over another connection. Gate held throughout.
 class Lanes {
  public:
-  // An attempt has so long for its handshake: the peer computes perhaps.
+  // An attempt has so long until TCP is up. Then it stays as long as the peer does, which computes
+  // perhaps.
   static constexpr std::int64_t kAttemptNs = 10'000'000'000;
+  // Attempts with one peer at a time: all ranks may call one, which has 64 places for callers.
+  static constexpr int kAttempts = 2;
   // Of data on a lane the kernel holds so much that has not been sent: what it holds cannot go over
   // another lane any more.
   static constexpr int kUnsentBytes = 256 * 1024;
@@ -40,7 +43,7 @@ class Lanes {
   // Its handshake has come to its end.
   void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
   // Our attempt has come to an end. It is made again later.
-  void attempt_failed(Connection& c) MPLITE_SIGNAL_SAFE;
+  void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   // Attempts whose time is over.
   void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
   // See Upcalls::lose_stream.

@@ -131,6 +131,7 @@ void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint3
 // note what is on a lane.
 bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   LaneSet* lanes = p.lanes;
+  if (c.lane != 0 && c.lane >= lanes->policy.used()) return false;
   if (lanes != nullptr && lanes->again.head() != nullptr &&
       (c.lane != 0 || p.control.head == nullptr)) [[unlikely]]
     return commit_again(*lanes, c);
@@ -261,7 +262,7 @@ void TxQueue::flush(Connection& connection) {
     note_taken(*c, whole, offered);
     if (!whole) {
       readiness_.set_interest(*c, c->interest | kWritable);
-      if (timed) up_.lanes_wait(peer);
+      if (timed && c->state == ConnectionState::kUp) up_.lanes_wait(peer);
       break;
     }
   }

@@ -57,6 +57,8 @@ class LanePolicy {
     Window w;
     for (int i = 0; i < std::min(up, used_); ++i) {
       const LaneSample &then = from_[i], &lane = lanes[i];
+      if (lane.acknowledged < then.acknowledged)
+        return begin_window(lanes, write_ns);  // it is another connection
       w.bytes += lane.acknowledged - then.acknowledged;
       w.busy_ns = std::max(w.busy_ns, lane.busy_ns - then.busy_ns);
       w.full_ns = std::max(w.full_ns, lane.window_ns - then.window_ns);
