@@ -87,6 +87,10 @@ class LabPlace(Place):
     def address(self, index):
         return os.environ[f"LAB_ADDR_{index}"]
 
+    def addresses(self, index, networks):
+        """Of a host, on each of the networks."""
+        return [self.address(index).replace(".0.", f".{network}.", 1) if network else self.address(index) for network in range(networks)]
+
     def bytes_sent(self):
         """Of each host, by its interface."""
         return [sent_bytes(output_of(["ip", "netns", "exec", os.environ[f"LAB_NS_{i}"], "cat", "/proc/net/dev"]), self.interface) for i in range(len(self.hosts))]
@@ -123,6 +127,9 @@ class ClusterPlace(Place):
 
     def address(self, index):
         return self.hosts[index]
+
+    def addresses(self, index, _networks):
+        return [self.address(index)]
 
     def bytes_sent(self):
         return [sent_bytes(output_of(self.ssh + [host, "cat /proc/net/dev"]), self.interface) for host in self.hosts]

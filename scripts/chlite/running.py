@@ -108,14 +108,14 @@ def clock_text(seconds):
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def in_lab(script, orders, hosts, rate, pin="auto", mtu=None, direct=False, control=False):
-    """Runs `script --inside ORDERS` in a net-lab of its own and returns what that left (see answer_orders)."""
+def in_lab(script, orders, hosts, rate, pin="auto", mtu=None, direct=False, control=False, more=()):
+    """Runs `script --inside ORDERS` in a net-lab of its own and returns what that left (see answer_orders). `more`: options of net-lab."""
     with tempfile.TemporaryDirectory(prefix="lite-orders-") as directory:
         path, results = os.path.join(directory, "orders.json"), os.path.join(directory, "results.json")
         with open(path, "w", encoding="utf-8") as text:
             json.dump({**orders, "results": results}, text)
         command = [NET_LAB, "--hosts", str(hosts), "--rate", rate] + {"auto": [], "yes": ["--pin"], "no": ["--no-pin"]}[pin]
-        command += (["--mtu", str(mtu)] if mtu else []) + (["--direct"] if direct else []) + (["--control"] if control else []) + ["exec", sys.executable, os.path.realpath(script), "--inside", path]
+        command += (["--mtu", str(mtu)] if mtu else []) + (["--direct"] if direct else []) + (["--control"] if control else []) + list(more) + ["exec", sys.executable, os.path.realpath(script), "--inside", path]
         lab = subprocess.Popen(command)
         try:
             code = lab.wait()

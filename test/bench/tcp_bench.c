@@ -6,7 +6,10 @@
  * Rank R listens on A's, B's … port P + R
  * --wait spin: recv() until something is there; yield: the same with sched_yield(), for ranks that
  * share a core; block: asleep in the kernel.
- * --sockbuf BYTES: SO_SNDBUF and SO_RCVBUF, as LITE_SOCKBUF does; 0: the kernel's autotuning. */
+ * --sockbuf BYTES: SO_SNDBUF and SO_RCVBUF, as LITE_SOCKBUF does; 0: the kernel's autotuning.
+ * --sockets N: two ranks, with so many connections that one thread writes and reads: pieces of a
+ * burst of messages go over whichever takes them next. HOST is ADDRESS+ADDRESS+… then, which the
+ * connections use by turns. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -16,14 +19,23 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 #include "bench_method.h"
 
-enum { RANKS_MAX = 64, READ_AHEAD = 64 << 10, CONNECT_TRIES = 1000, TCP_RTO_MAX_MS_ = 44 };
+enum {
+    RANKS_MAX = 64,
+    SOCKETS_MAX = 16,
+    PIECE = 128 << 10,
+    READ_AHEAD = 64 << 10,
+    CONNECT_TRIES = 1000,
+    TCP_RTO_MAX_MS_ = 44
+};
 static const uint32_t magic = 0x6c746362;
 
 static struct transport transport = {.rank = -1};
 static int fds[RANKS_MAX], port = -1, sockbuf;
+static int sockets = 1;
 static const char *addresses[RANKS_MAX];
 static enum { SPIN, YIELD, BLOCK } waiting = SPIN;
 
@@ -52,6 +64,17 @@ static void set_options(int fd)
     set_int(fd, IPPROTO_TCP, TCP_KEEPCNT, 5);
     set_int(fd, IPPROTO_TCP, TCP_RTO_MAX_MS_, 2000);
 }
+
+/* A piece of a burst on one of several connections: where it belongs goes before it. */
+static struct flow {
+    int fd;
+    struct place {
+        uint64_t offset, bytes;
+    } place;
+    size_t done; /* of place and piece together */
+    bool busy;
+} outgoing[SOCKETS_MAX], incoming[SOCKETS_MAX];
+static uint64_t spread_before, gathered_before; /* bytes of the bursts before this one */
 
 /* Nothing to do: gives the core away, or sleeps until the socket is ready. */
 static void wait_for(int fd, short events)
@@ -93,6 +116,93 @@ static void receive_from(int from, void *buffer, size_t bytes)
         else if (errno != EINTR)
             die("recv");
     }
+}
+
+/* Over all connections; `step`: from one message to the next, 0: all are the same memory. */
+static void spread(const char *buffer, size_t bytes, int count, size_t step)
+{
+    const size_t all = bytes * (size_t) count;
+    size_t given = 0;
+    for (bool busy = true; busy;) {
+        busy = false;
+        for (int k = 0; k < sockets; k++) {
+            struct flow *const f = &outgoing[k];
+            if (!f->busy && given < all) {
+                const size_t left = bytes - given % bytes;
+                f->place = (struct place){spread_before + given, left < PIECE ? left : PIECE};
+                f->done = 0;
+                f->busy = true;
+                given += f->place.bytes;
+            }
+            if (!f->busy)
+                continue;
+            const size_t head = f->done < sizeof f->place ? sizeof f->place - f->done : 0;
+            const size_t at = f->done - (sizeof f->place - head);
+            const size_t offset = f->place.offset - spread_before,
+                         from = offset / bytes * step + offset % bytes;
+            struct iovec parts[2] = {
+                {(char *) &f->place + f->done, head},
+                {(char *) buffer + from + at, f->place.bytes - at},
+            };
+            struct msghdr message = {.msg_iov = head ? parts : parts + 1,
+                                     .msg_iovlen = head ? 2 : 1};
+            const ssize_t n = sendmsg(f->fd, &message, no_wait);
+            if (n < 0 && errno != EAGAIN && errno != EINTR)
+                die("sendmsg");
+            f->done += n > 0 ? (size_t) n : 0;
+            f->busy = f->done < sizeof f->place + f->place.bytes;
+            busy = true;
+        }
+    }
+    spread_before += all;
+}
+/* A connection that has a piece of the next burst already waits. */
+static void gather(char *buffer, size_t all)
+{
+    for (size_t here = 0; here < all;)
+        for (int k = 0; k < sockets; k++) {
+            struct flow *const f = &incoming[k];
+            const bool head = f->done < sizeof f->place;
+            const size_t at = f->done - sizeof f->place;
+            if (!head && f->place.offset >= gathered_before + all)
+                continue;
+            char *const to = buffer + (head ? 0 : f->place.offset - gathered_before + at);
+            const ssize_t n =
+                head ? recv(f->fd, (char *) &f->place + f->done, sizeof f->place - f->done, no_wait)
+                     : recv(f->fd, to, f->place.bytes - at, no_wait);
+            if (n == 0)
+                errno = ECONNRESET;
+            if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+                die("recv");
+            if (n < 0)
+                continue;
+            f->done += (size_t) n;
+            if (head || f->done < sizeof f->place + f->place.bytes)
+                continue;
+            here += f->place.bytes;
+            f->done = 0;
+        }
+    gathered_before += all;
+}
+static void spread_to(int to, const void *buffer, size_t bytes)
+{
+    (void) to;
+    spread(buffer, bytes, 1, bytes);
+}
+static void gather_from(int from, void *buffer, size_t bytes)
+{
+    (void) from;
+    gather(buffer, bytes);
+}
+static void spread_burst(int to, const char *buffer, size_t bytes, int count)
+{
+    (void) to;
+    spread(buffer, bytes, count, (size_t) count * bytes <= memory_bytes ? bytes : 0);
+}
+static void gather_burst(int from, char *buffer, size_t bytes, int count)
+{
+    (void) from;
+    gather(buffer, bytes * (size_t) count);
 }
 
 static void burst_out(int to, const char *buffer, size_t bytes, int count)
@@ -217,29 +327,41 @@ static double max_of_all(double mine)
 }
 
 /* --- connections: each rank connects to those below it and takes those above it */
-static struct addrinfo *look_up(int rank)
+static struct addrinfo *look_up(int rank, int number)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+    char *const list = strdup(addresses[rank]), *address = NULL;
+    int count = 1;
+    for (const char *c = addresses[rank]; *c; c++)
+        count += *c == '+';
+    for (int i = 0; list && i <= number % count; i++)
+        address = strtok(i ? NULL : list, "+");
+    if (!address)
+        die("no memory for an address");
     struct addrinfo *found = NULL;
     char text[16];
     snprintf(text, sizeof text, "%d", port + rank);
-    const int code = getaddrinfo(addresses[rank], text, &hints, &found);
+    const int code = getaddrinfo(address, text, &hints, &found);
     if (code != 0) {
         fprintf(stderr, "tcp_bench: host '%s': %s\n", addresses[rank], gai_strerror(code));
         exit(2);
     }
+    free(list);
     return found;
 }
-static void connect_to(int rank)
+static void connect_to(int rank, int number)
 {
-    struct addrinfo *const where = look_up(rank);
-    const uint32_t hello[2] = {htonl(magic), htonl((uint32_t) transport.rank)};
+    struct addrinfo *const where = look_up(rank, number);
+    const uint32_t hello[3] = {htonl(magic), htonl((uint32_t) transport.rank),
+                               htonl((uint32_t) number)};
     for (int attempt = 0;; attempt++) {
         const int fd = socket(where->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
         if (fd < 0)
             die("socket");
         set_options(fd);
-        fds[rank] = fd;
+        outgoing[number].fd = incoming[number].fd = fd;
+        if (number == 0)
+            fds[rank] = fd;
         if (connect(fd, where->ai_addr, where->ai_addrlen) == 0)
             break;
         if (attempt >= CONNECT_TRIES || (errno != ECONNREFUSED && errno != EINTR))
@@ -248,39 +370,47 @@ static void connect_to(int rank)
         usleep(10000);
     }
     freeaddrinfo(where);
-    send_to(rank, hello, sizeof hello);
+    if (send(outgoing[number].fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+        die("hello");
 }
 static void accept_those_above(int listener)
 {
-    for (int missing = transport.ranks - 1 - transport.rank; missing > 0;) {
-        uint32_t hello[2];
+    for (int missing = (transport.ranks - 1 - transport.rank) * sockets; missing > 0;) {
+        uint32_t hello[3];
         const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
             die("accept");
         set_options(fd);
         const bool known = recv(fd, hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
-                           ntohl(hello[0]) == magic && ntohl(hello[1]) < (uint32_t) transport.ranks;
+                           ntohl(hello[0]) == magic &&
+                           ntohl(hello[1]) < (uint32_t) transport.ranks &&
+                           ntohl(hello[2]) < (uint32_t) sockets;
         if (!known) {
             close(fd);
             continue;
         }
-        fds[ntohl(hello[1])] = fd;
+        outgoing[ntohl(hello[2])].fd = incoming[ntohl(hello[2])].fd = fd;
+        if (ntohl(hello[2]) == 0)
+            fds[ntohl(hello[1])] = fd;
         missing--;
     }
 }
 static void connect_all(void)
 {
-    struct addrinfo *const mine = look_up(transport.rank);
+    struct addrinfo *const mine = look_up(transport.rank, 0);
     const int listener = socket(mine->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (listener < 0)
         die("socket");
     set_int(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     set_options(listener);
+    if (sockets > 1) /* at every address */
+        ((struct sockaddr_in *) mine->ai_addr)->sin_addr.s_addr = htonl(INADDR_ANY);
     if (bind(listener, mine->ai_addr, mine->ai_addrlen) || listen(listener, RANKS_MAX))
         die("cannot listen");
     freeaddrinfo(mine);
     for (int below = 0; below < transport.rank; below++)
-        connect_to(below);
+        for (int i = 0; i < sockets; i++)
+            connect_to(below, i);
     accept_those_above(listener);
     close(listener);
 }
@@ -299,6 +429,8 @@ static bool option(const char *name, const char *value)
         port = atoi(value);
     } else if (strcmp(name, "--sockbuf") == 0) {
         sockbuf = (int) parse_size(value);
+    } else if (strcmp(name, "--sockets") == 0) {
+        sockets = atoi(value);
     } else if (strcmp(name, "--wait") == 0) {
         for (waiting = SPIN; waiting <= BLOCK && strcmp(value, waits[waiting]) != 0; waiting++)
             continue;
@@ -313,10 +445,11 @@ int main(int argc, char **argv)
 {
     struct plan plan;
     if (!parse_plan(&plan, argc, argv, option) || transport.rank < 0 ||
-        transport.rank >= transport.ranks || port < 1 || port > 65535 - RANKS_MAX) {
+        transport.rank >= transport.ranks || port < 1 || port > 65535 - RANKS_MAX || sockets < 1 ||
+        sockets > SOCKETS_MAX || (sockets > 1 && transport.ranks != 2)) {
         fputs(
             "usage: tcp_bench --rank R --hosts A,B --port P [--wait spin|yield|block] [--sockbuf "
-            "BYTES] --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]\n",
+            "BYTES] [--sockets N] --pattern NAME --sizes 8,64K [--seconds S] [--limit SECONDS]\n",
             stderr);
         return 2;
     }
@@ -332,6 +465,12 @@ int main(int argc, char **argv)
     transport.burst_out = burst_out;
     transport.burst_in = burst_in;
     transport.burst_both = burst_both;
+    if (sockets > 1) {
+        transport.send = spread_to;
+        transport.receive = gather_from;
+        transport.burst_out = spread_burst;
+        transport.burst_in = gather_burst;
+    }
     transport.sink = sink;
     transport.barrier = barrier;
     transport.from_root = from_root;

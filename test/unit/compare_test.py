@@ -23,6 +23,7 @@ from chlite.compare import netpipe, patterns, report, summary    # noqa: E402
 from chlite.compare.runner import Runner    # noqa: E402
 from chlite.compare.variants import build, cutoffs_of, reason_not    # noqa: E402
 from chlite.installations import check_names, identify, parse_installation, settings_of    # noqa: E402
+from chlite import places    # noqa: E402
 from chlite.places import Place, sent_bytes    # noqa: E402
 from chlite.sizes import size_of, size_text    # noqa: E402
 from chlite.turns import rotated    # noqa: E402
@@ -242,6 +243,17 @@ class Reckoning(unittest.TestCase):
             self.assertEqual((lite["us"]["median"], lite["speed_of_best_peer"]), (2.0, 1.5))
             self.assertEqual(reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern), "")
             self.assertIn("MPI 3", reason_not({"name": "old", "kind": "mpi", "calls_program": None}, pattern))
+
+    def test_raw_tcp_over_several_connections_uses_each_network_in_ping_pong_and_streaming(self):
+        several = {"name": "tcp-4", "kind": "tcp", "wait": "spin", "sockets": 4, "program": "/tcp_bench"}
+        self.assertEqual([reason_not(several, pattern) for pattern in ("pingpong", "stream", "rate", "overlap", "netpipe")], [None, None, "", "", ""])
+        options = argparse.Namespace(timeout=60, nice=0, seconds=0.1, sizes=None, quick=False, sockbuf="0", networks=2)
+        place = place_of("/")
+        place.address = lambda host: f"10.77.0.{host + 1}"
+        place.addresses = types.MethodType(places.LabPlace.addresses, place)
+        words = Runner(place, options, [several], ["stream"], "none").commands(several, "stream", {})[0]
+        self.assertEqual(words[words.index("--sockets") + 1], "4")
+        self.assertEqual(words[words.index("--hosts") + 1], "10.77.0.1+10.77.1.1,10.77.0.2+10.77.1.2")
 
     def test_a_missing_round_of_raw_tcp_costs_its_ratio_only(self):
         samples = [sample("tcp-spin", "pingpong", 8, 1, 10.0), sample("lite", "pingpong", 8, 0, 10.0), sample("lite", "pingpong", 8, 1, 20.0)]

@@ -40,8 +40,8 @@ def measure_all(options):
         hosts = [host for host in options.hosts.split(",") if host]
         if len(hosts) < 2:
             die(f"--hosts {options.hosts}: want two or more, with commas")
-        if options.rate or options.mtu:
-            die("--rate and --mtu are for test hosts: a real link has its own")
+        if options.rate or options.mtu or options.flow_rate or options.networks != 1:
+            die("--rate, --flow-rate, --networks and --mtu are for test hosts: a real link has its own")
         rates = ["link"]
     elif os.geteuid() != 0:
         die("the test hosts are network namespaces, which need root: run it with sudo, or on real hosts with --hosts")
@@ -75,7 +75,8 @@ def measure_all(options):
                     group = [pattern for pattern in patterns if PATTERNS[pattern][0] == count]
                     say(f"compare: rate {rate}, {count} test hosts: {', '.join(group)}")
                     orders = {"options": vars(options), "variants": variants, "patterns": group, "rate": rate, "hosts": count}
-                    merge(got, in_lab(ENTRY, orders, count, rate, options.pin, options.mtu, direct=count == 2), rate)
+                    more = (["--flow-rate", options.flow_rate] if options.flow_rate else []) + (["--networks", str(options.networks)] if options.networks != 1 else [])
+                    merge(got, in_lab(ENTRY, orders, count, rate, options.pin, options.mtu, direct=count == 2 and not more, more=more), rate)
     loads = [sample["load"] for sample in got["samples"]]
     about = {
         "date": time.strftime("%Y-%m-%d %H:%M %Z"), "minutes": round((time.monotonic() - begin) / 60, 1), "command": shlex.join(sys.argv),

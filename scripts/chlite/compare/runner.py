@@ -63,7 +63,11 @@ class Runner:
             hosts = [rank % len(self.place.hosts) for rank in range(ranks)]
             # ranks that share a core have to give it away
             wait = "yield" if variant["wait"] == "spin" and ranks > 2 else variant["wait"]
-            words += ["--hosts", ",".join(self.place.address(host) for host in hosts), "--port", str(self.port), "--wait", wait, "--sockbuf", self.options.sockbuf]
+            addresses = [self.place.address(host) for host in hosts]
+            if "sockets" in variant:
+                words += ["--sockets", str(variant["sockets"])]
+                addresses = ["+".join(self.place.addresses(host, self.options.networks)) for host in hosts]
+            words += ["--hosts", ",".join(addresses), "--port", str(self.port), "--wait", wait, "--sockbuf", self.options.sockbuf]
             return [self.place.on(host, niced(nice, [variant["program"]]) + ["--rank", str(rank)] + words, settings) for rank, host in enumerate(hosts)]
         if pattern in APPLICATIONS:
             source, overlap = APPLICATIONS[pattern]

@@ -24,6 +24,8 @@ def variants_of(options):
     if not options.no_raw:
         size_of(options.sockbuf if options.sockbuf != "0" else "1")
         variants = [{"name": f"tcp-{wait}", "kind": "tcp", "wait": wait} for wait in ("spin", "block", "sigio")] + variants
+        if options.sockets != 1:
+            variants = [{"name": f"tcp-{options.sockets}", "kind": "tcp", "wait": "spin", "sockets": options.sockets}] + variants
     check_names(variants)
     for variant in variants:
         if variant["kind"] == "mpi":
@@ -38,7 +40,7 @@ def is_lite(variant):
 def reason_not(variant, pattern):
     """Why an installation has no such pattern, or None."""
     if variant["kind"] == "tcp":
-        if (variant["wait"] == "sigio") != (pattern == "overlap"):
+        if (variant["wait"] == "sigio") != (pattern == "overlap") or ("sockets" in variant and pattern not in ("pingpong", "stream")):
             return ""
         if pattern in MPI_TIMES:
             return ""
