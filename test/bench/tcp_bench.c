@@ -65,7 +65,8 @@ static void set_options(int fd)
     set_int(fd, IPPROTO_TCP, TCP_RTO_MAX_MS_, 2000);
 }
 
-/* A piece of a burst on one of several connections: where it belongs goes before it. */
+/* A piece of a burst on one of several connections: where it belongs goes before it. Beside them is
+ * one for what is no burst. */
 static struct flow {
     int fd;
     struct place {
@@ -327,6 +328,17 @@ static double max_of_all(double mine)
 }
 
 /* --- connections: each rank connects to those below it and takes those above it */
+static int connections(void)
+{
+    return sockets > 1 ? sockets + 1 : 1;
+}
+static void keep(int rank, int number, int fd)
+{
+    if (number == 0)
+        fds[rank] = fd;
+    else
+        outgoing[number - 1].fd = incoming[number - 1].fd = fd;
+}
 static struct addrinfo *look_up(int rank, int number)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
@@ -334,7 +346,7 @@ static struct addrinfo *look_up(int rank, int number)
     int count = 1;
     for (const char *c = addresses[rank]; *c; c++)
         count += *c == '+';
-    for (int i = 0; list && i <= number % count; i++)
+    for (int i = 0; list && i <= (number + count - 1) % count; i++)
         address = strtok(i ? NULL : list, "+");
     if (!address)
         die("no memory for an address");
@@ -359,9 +371,7 @@ static void connect_to(int rank, int number)
         if (fd < 0)
             die("socket");
         set_options(fd);
-        outgoing[number].fd = incoming[number].fd = fd;
-        if (number == 0)
-            fds[rank] = fd;
+        keep(rank, number, fd);
         if (connect(fd, where->ai_addr, where->ai_addrlen) == 0)
             break;
         if (attempt >= CONNECT_TRIES || (errno != ECONNREFUSED && errno != EINTR))
@@ -370,12 +380,13 @@ static void connect_to(int rank, int number)
         usleep(10000);
     }
     freeaddrinfo(where);
-    if (send(outgoing[number].fd, hello, sizeof hello, MSG_NOSIGNAL) != sizeof hello)
+    if (send(number ? outgoing[number - 1].fd : fds[rank], hello, sizeof hello, MSG_NOSIGNAL) !=
+        sizeof hello)
         die("hello");
 }
 static void accept_those_above(int listener)
 {
-    for (int missing = (transport.ranks - 1 - transport.rank) * sockets; missing > 0;) {
+    for (int missing = (transport.ranks - 1 - transport.rank) * connections(); missing > 0;) {
         uint32_t hello[3];
         const int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         if (fd < 0)
@@ -384,14 +395,12 @@ static void accept_those_above(int listener)
         const bool known = recv(fd, hello, sizeof hello, MSG_WAITALL) == sizeof hello &&
                            ntohl(hello[0]) == magic &&
                            ntohl(hello[1]) < (uint32_t) transport.ranks &&
-                           ntohl(hello[2]) < (uint32_t) sockets;
+                           ntohl(hello[2]) < (uint32_t) connections();
         if (!known) {
             close(fd);
             continue;
         }
-        outgoing[ntohl(hello[2])].fd = incoming[ntohl(hello[2])].fd = fd;
-        if (ntohl(hello[2]) == 0)
-            fds[ntohl(hello[1])] = fd;
+        keep((int) ntohl(hello[1]), (int) ntohl(hello[2]), fd);
         missing--;
     }
 }
@@ -409,7 +418,7 @@ static void connect_all(void)
         die("cannot listen");
     freeaddrinfo(mine);
     for (int below = 0; below < transport.rank; below++)
-        for (int i = 0; i < sockets; i++)
+        for (int i = 0; i < connections(); i++)
             connect_to(below, i);
     accept_those_above(listener);
     close(listener);
