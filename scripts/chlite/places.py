@@ -1,5 +1,6 @@
 """Where ranks run: test hosts (scripts/net-lab) or a cluster; how a program is started there, what crossed the link."""
 import os
+import re
 import shlex
 import signal
 import subprocess
@@ -92,8 +93,9 @@ class LabPlace(Place):
         return [self.address(index).replace(".0.", f".{network}.", 1) if network else self.address(index) for network in range(networks)]
 
     def bytes_sent(self):
-        """Of each host, by its interface."""
-        return [sent_bytes(output_of(["ip", "netns", "exec", os.environ[f"LAB_NS_{i}"], "cat", "/proc/net/dev"]), self.interface) for i in range(len(self.hosts))]
+        """Of each host, by its interfaces eth0, eth1 …, one for each network."""
+        tables = [output_of(["ip", "netns", "exec", os.environ[f"LAB_NS_{i}"], "cat", "/proc/net/dev"]) for i in range(len(self.hosts))]
+        return [sum(sent_bytes(table, name) for name in re.findall(r"^ *(eth\d+):", table, re.M)) for table in tables]
 
     def end_leftovers(self):
         # these namespaces are ours, nothing else runs in them
