@@ -90,6 +90,7 @@ class FakeWorld {
   std::vector<int> connected(int host, int other) const;
   void reset(int fd) { reset_pair(fd); }
   int far_end(int fd) const { return sockets_[static_cast<std::size_t>(fd)].other; }
+  std::uint64_t written(int fd) const { return sockets_[static_cast<std::size_t>(fd)].written; }
   int network_of(int fd) const { return sockets_[static_cast<std::size_t>(fd)].network; }
   void mute_socket(int fd);
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is

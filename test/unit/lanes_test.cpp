@@ -319,6 +319,13 @@ END_TEST
 // Each of the sockets that the rank's lanes are on.
 std::vector<int> lane_sockets(SimRanks& r, int rank) { return r.world.connected(rank, 1 - rank); }
 
+void poll(SimRanks& r, int rank) {
+  r.as(rank);
+  Hold hold(r.engine(rank).gate());
+  r.engine(rank).refill();
+  r.engine(rank).poll_all();
+}
+
 START_TEST(lane_that_breaks_costs_time_only) {
   for (int broken = 1; broken <= 3; ++broken)
     for (int turns = 1; turns < 14; turns += 3) {
@@ -351,6 +358,65 @@ START_TEST(lane_that_breaks_costs_time_only) {
 }
 END_TEST
 
+// One lane breaks, and another one while what was on the first is sent again.
+START_TEST(lanes_break_one_after_the_other_between_any_two_writes) {
+  for (const std::uint64_t pipe : {6'000u, 60'000u})
+    for (const int host : {0, 1})
+      for (int at = 1; at < 100; ++at) {
+        SimRanks r(2, narrow(pipe), with_lanes(3));
+        r.connect(0, 1);
+        Transfer first(0, 1), t(0, 1), back(1, 0);
+        first.begin(r);
+        first.end(r);
+        r.turn(20);
+        const std::vector<int> sockets = lane_sockets(r, 0);
+        ck_assert_uint_eq(sockets.size(), 3);
+        t.begin(r);
+        back.begin(r);
+        r.turn(2);
+        r.world.reset(sockets[2]);
+        int writes = 0;
+        r.world.write_limit = [&](int writer, std::uint64_t could) {
+          if (writer == host && ++writes == at) r.world.reset(sockets[1]);
+          return could;
+        };
+        t.end(r);
+        back.end(r);
+        r.world.write_limit = nullptr;
+        ck_assert_int_eq(MPID_ChannelPeerError(0), 0);
+        ck_assert_uint_eq(r.engine(0).queued_sends() + r.engine(1).queued_sends(), 0);
+      }
+}
+END_TEST
+
+// The peer says that a frame has come which is still being written.
+START_TEST(frame_that_has_not_been_written_is_not_acknowledged) {
+  SimRanks r(2, narrow(), with_lanes(2));
+  r.connect(0, 1);
+  Transfer t(0, 1);
+  t.begin(r);
+  ck_assert(r.until([&] { return lanes_of(r, 0) == 1; }));
+  for (int i = 0; i < 20; ++i) poll(r, 0);
+  constexpr std::uint64_t kHandshake = 2 * kHelloBytes, kFrame = 2'000 + kFrameHeaderBytes;
+  const std::uint64_t written = r.world.written(lane_sockets(r, 0)[1]) - kHandshake;
+  ck_assert_uint_ne(written % kFrame, 0);
+  for (const bool whole : {true, false}) {
+    {
+      r.as(1);
+      Hold hold(r.engine(1).gate());
+      SendOp* op = nullptr;
+      const LaneWord word = {1, false, written / kFrame + (whole ? 0 : 1)};
+      r.engine(1).send(0, FrameKind::kLane, encode_lane_word(word), nullptr, 0, op);
+      if (op != nullptr) r.engine(1).release(op);
+    }
+    r.world.pass(100'000);
+    poll(r, 0);
+    r.as(0);
+    ck_assert_int_eq(MPID_ChannelPeerError(1), whole ? 0 : EPROTO);
+  }
+}
+END_TEST
+
 START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
   SimRanks r(2, narrow(), [](EngineOptions& o) {
     with_lanes(4)(o);
@@ -376,13 +442,6 @@ START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
   ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 1);
 }
 END_TEST
-
-void poll(SimRanks& r, int rank) {
-  r.as(rank);
-  Hold hold(r.engine(rank).gate());
-  r.engine(rank).refill();
-  r.engine(rank).poll_all();
-}
 
 // Its own rank polls for longer than any deadline, or computes.
 START_TEST(peer_that_computes_in_a_handshake_gets_its_lane) {

@@ -124,13 +124,18 @@ void Handshaker::stall(Connection& c) {
   c.handshake.heard_bytes = kHelloBytes;
 }
 
-// Behind a message that has not been answered there must be nothing: whoever speaks on, or has
-// gone, is dropped.
-void Handshaker::look_beyond(Connection& c) {
+// Whether nothing is behind the message that was heard last: who has gone has said the end.
+bool Handshaker::waits(const Connection& c) {
   std::uint8_t beyond;
   const iovec part = {&beyond, 1};
   ++core_.counters.reads;
-  if (core_.net.read(c.fd, &part, 1) == -EAGAIN) return;
+  return core_.net.read(c.fd, &part, 1) == -EAGAIN;
+}
+
+// Behind a message that has not been answered there must be nothing: whoever speaks on, or has
+// gone, is dropped.
+void Handshaker::look_beyond(Connection& c) {
+  if (waits(c)) return;
   if (c.handshake.ours) return attempt_failed(c, ECONNRESET);
   ++core_.counters.connections_refused;
   connector_.drop(c);
@@ -212,10 +217,7 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
 
 void Handshaker::accept_lane(Connection& c, int peer, const Hello& said, const Hello& acceptance) {
   // Who has gone meanwhile would be told of by the second write only, after the first is lost.
-  std::uint8_t beyond;
-  const iovec part = {&beyond, 1};
-  ++core_.counters.reads;
-  if (core_.net.read(c.fd, &part, 1) != -EAGAIN || !lanes_.admit(c, peer)) {
+  if (!waits(c) || !lanes_.admit(c, peer)) {
     ++core_.counters.ties;
     return connector_.drop(c);
   }

@@ -51,6 +51,7 @@ class Handshaker {
   void protect(const Connection& c, int peer, const Hello& heard) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context(const Connection& c) const MPLITE_SIGNAL_SAFE;
   void stall(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool waits(const Connection& c) MPLITE_SIGNAL_SAFE;
   void look_beyond(Connection& c) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;

@@ -268,9 +268,11 @@ bool Lanes::serve(LaneSet& set) {
     Lane& lane = set.lane[i];
     const std::uint64_t untold = lane.received - lane.told;
     if (!lane.end_due && (untold == 0 || (more_comes && untold < kTellFrames))) continue;
-    if (!say(peer, i, lane.end_due)) return p.lanes != &set;
-    if (lane.end_due) lane.end_due = false;
-    if (lane.ended_here && lane.ended_there) lane = {};
+    const bool ends =
+        lane.end_due;  // the writes that follow may end it, too: that is said next time
+    if (!say(peer, i, ends)) return p.lanes != &set;
+    if (ends) lane.end_due = false;
+    if (!lane.end_due && lane.ended_here && lane.ended_there) lane = {};
   }
   tx_.flush(peer);
   return true;

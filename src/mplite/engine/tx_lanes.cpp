@@ -18,7 +18,7 @@ SendQueue& TxQueue::next_queue(Peer& p, const Connection& c) {
 }
 
 // One that was lost with its lane. On lane 0 it is out of danger.
-bool TxQueue::commit_again(LaneSet& lanes, Connection& c) {
+void TxQueue::commit_again(LaneSet& lanes, Connection& c) {
   LaneFrame* f = lanes.again.pop();
   IovCursor pieces{f->op->pieces};
   if (pieces) pieces.skip(f->offset);
@@ -27,7 +27,6 @@ bool TxQueue::commit_again(LaneSet& lanes, Connection& c) {
     lanes.lane[c.lane].out.push(f);
   else
     lane_frames_.give(f);
-  return true;
 }
 
 // The kernel has taken what it takes on lane 0. The caller keeps dropped connections readable.
@@ -40,17 +39,23 @@ bool TxQueue::commit_again(LaneSet& lanes, Connection& c) {
   }
 }
 
-bool TxQueue::acknowledge(int peer, int lane, std::uint64_t frames) {
+void TxQueue::end_oldest(LaneFrames& frames, int error) {
+  LaneFrame* f = frames.pop();
+  SendOp* op = f->op;
+  lane_frames_.give(f);
+  end_frame(op, error);
+}
+
+bool TxQueue::acknowledge(int peer, int number, std::uint64_t frames) {
   Peer& p = core_.peers[peer];
   LaneSet* const lanes = p.lanes;
-  if (frames > lanes->lane[lane].out.count()) return false;
-  lanes->lane[lane].acknowledged += frames;
-  for (; frames > 0 && p.lanes == lanes; --frames) {  // a completion may lose the peer
-    LaneFrame* f = lanes->lane[lane].out.pop();
-    SendOp* op = f->op;
-    lane_frames_.give(f);
-    end_frame(op, 0);
-  }
+  Lane& lane = lanes->lane[number];
+  // Those that are still being written, the newest, cannot have come.
+  const int writing = lane.connection != nullptr ? lane.connection->tx.count : 0;
+  if (frames > lane.out.count() - static_cast<std::uint64_t>(writing)) return false;
+  lane.acknowledged += frames;
+  for (; frames > 0 && p.lanes == lanes; --frames)  // a completion may lose the peer
+    end_oldest(lane.out, 0);
   return true;
 }
 
@@ -60,12 +65,7 @@ void TxQueue::send_again(int peer, int lane) {
 }
 
 void TxQueue::fail_frames(LaneFrames& frames, int error) {
-  while (frames.head() != nullptr) {
-    LaneFrame* f = frames.pop();
-    SendOp* op = f->op;
-    lane_frames_.give(f);
-    end_frame(op, error);
-  }
+  while (frames.head() != nullptr) end_oldest(frames, error);
 }
 
 }  // namespace mplite

@@ -133,8 +133,10 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   LaneSet* lanes = p.lanes;
   if (c.lane != 0 && c.lane >= lanes->policy.used()) return false;
   if (lanes != nullptr && lanes->again.head() != nullptr &&
-      (c.lane != 0 || p.control.head == nullptr)) [[unlikely]]
-    return commit_again(*lanes, c);
+      (c.lane != 0 || p.control.head == nullptr)) [[unlikely]] {
+    commit_again(*lanes, c);
+    return true;
+  }
   SendQueue& q = next_queue(p, c);
   SendOp* op = q.head;
   if (op == nullptr) return false;

@@ -103,7 +103,7 @@ class TxQueue {
   std::uint64_t queued_bytes(int peer) const;
   // The peer has received the first `frames` of those on its lane that were not acknowledged. May
   // complete them. False: there are not so many.
-  bool acknowledge(int peer, int lane, std::uint64_t frames) MPLITE_SIGNAL_SAFE;
+  bool acknowledge(int peer, int number, std::uint64_t frames) MPLITE_SIGNAL_SAFE;
   // What is on the lane, which is closed, and was not acknowledged goes over another.
   void send_again(int peer, int lane) MPLITE_SIGNAL_SAFE;
   // Everything queued for the peer completes with `error`.
@@ -153,13 +153,14 @@ class TxQueue {
   void commit_gathered(Connection& c) MPLITE_SIGNAL_SAFE;
   bool advance(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void finish(SendOp* op, int error) MPLITE_SIGNAL_SAFE;
-  bool commit_again(LaneSet& lanes, Connection& c) MPLITE_SIGNAL_SAFE;
+  void commit_again(LaneSet& lanes, Connection& c) MPLITE_SIGNAL_SAFE;
   void commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint32_t length,
               const IovCursor& pieces) MPLITE_SIGNAL_SAFE;
   void end_frame(SendOp* op, int error) MPLITE_SIGNAL_SAFE {
     --op->frames;
     if (op->all_committed && op->frames == 0) finish(op, error);
   }
+  void end_oldest(LaneFrames& frames, int error) MPLITE_SIGNAL_SAFE;
   void fail_frames(LaneFrames& frames, int error) MPLITE_SIGNAL_SAFE;
   void give(SendOp* op) MPLITE_SIGNAL_SAFE;
 
