@@ -51,10 +51,7 @@ void others_run(SimRanks& r, int rank) {
     ChannelState* before = channel_bound();
     for (std::size_t i = 0; i < r.engines.size(); ++i) {
       if (static_cast<int>(i) == rank || r.engines[i] == nullptr) continue;
-      r.as(static_cast<int>(i));
-      Hold hold(r.engines[i]->gate());
-      r.engines[i]->refill();
-      r.engines[i]->poll_all();
+      r.poll(static_cast<int>(i));
     }
     channel_bind(before);
   };

@@ -75,6 +75,10 @@ struct Transfer {
     ck_assert(into == data);
     ck_assert(r.until([&] { return sent(r); }));
   }
+  void pass(SimRanks& r) {
+    begin(r);
+    end(r);
+  }
 };
 
 std::uint64_t lanes_of(SimRanks& r, int rank) { return r.engine(rank).counters().lanes; }
@@ -87,8 +91,7 @@ START_TEST(long_transfer_goes_over_as_many_lanes_as_were_asked_for) {
     r.connect(0, 1);
     for (int i = 0; i < 6; ++i) {
       Transfer t(0, 1, kBytes, i);
-      t.begin(r);
-      t.end(r);
+      t.pass(r);
     }
     ck_assert_uint_eq(lanes_of(r, 0), static_cast<std::uint64_t>(lanes - 1));
     ck_assert_uint_eq(lanes_of(r, 1), static_cast<std::uint64_t>(lanes - 1));
@@ -104,8 +107,7 @@ START_TEST(more_lanes_carry_more) {
     SimRanks r(2, narrow(), with_lanes(lanes));
     r.connect(0, 1);
     Transfer first(0, 1);
-    first.begin(r);
-    first.end(r);
+    first.pass(r);
     Transfer t(0, 1, 10 * kBytes);
     t.begin(r);
     int& n = turns[lanes == 1 ? 0 : 1];
@@ -121,8 +123,7 @@ START_TEST(short_transfers_and_one_lane_open_nothing) {
     SimRanks r(2, narrow(), with_lanes(lanes));
     r.connect(0, 1);
     Transfer t(0, 1, lanes == 1 ? kBytes : 49'999);
-    t.begin(r);
-    t.end(r);
+    t.pass(r);
     ck_assert_uint_eq(lanes_of(r, 0) + lanes_of(r, 1), 0);
   }
 }
@@ -167,11 +168,9 @@ START_TEST(network_that_does_not_lead_to_the_peer_is_left_out) {
   r.world.set_road(1, 1, ECONNREFUSED);
   r.connect(0, 1);
   Transfer t(0, 1);
-  t.begin(r);
-  t.end(r);
+  t.pass(r);
   Transfer more(0, 1);
-  more.begin(r);
-  more.end(r);
+  more.pass(r);
   ck_assert_uint_eq(lanes_of(r, 0), 3);
 }
 END_TEST
@@ -182,15 +181,13 @@ START_TEST(lanes_are_opened_later_where_nothing_leads_to_the_peer_now) {
   r.world.set_road(1, 0, ECONNREFUSED);
   for (int i = 0; i < 5; ++i) {
     Transfer t(0, 1);
-    t.begin(r);
-    t.end(r);
+    t.pass(r);
     ck_assert_uint_eq(lanes_of(r, 0), 0);
   }
   r.world.set_road(1, 0, 0);
   r.world.pass(2'000'000'000);
   Transfer t(0, 1);
-  t.begin(r);
-  t.end(r);
+  t.pass(r);
   ck_assert_uint_eq(lanes_of(r, 0), 3);
 }
 END_TEST
@@ -230,8 +227,7 @@ START_TEST(data_on_all_lanes_waits_for_its_buffer) {
   SimRanks r(2, narrow(), with_lanes(4));
   r.connect(0, 1);
   Transfer first(0, 1), t(0, 1);
-  first.begin(r);
-  first.end(r);
+  first.pass(r);
   t.create(r);
   t.send(r);
   r.turn(50);
@@ -251,8 +247,7 @@ START_TEST(withdrawn_transfer_is_thrown_away_on_every_lane) {
   ck_assert_int_eq(MPID_TestNBRecvTransfer(t.rid), 0);
   MPID_CancelRecvTransfer(t.id, t.rid);
   const Bytes then = t.into;
-  next.begin(r);
-  next.end(r);
+  next.pass(r);
   ck_assert(r.until([&] { return t.sent(r); }));
   ck_assert(t.into == then);
   r.as(1);
@@ -319,21 +314,13 @@ END_TEST
 // Each of the sockets that the rank's lanes are on.
 std::vector<int> lane_sockets(SimRanks& r, int rank) { return r.world.connected(rank, 1 - rank); }
 
-void poll(SimRanks& r, int rank) {
-  r.as(rank);
-  Hold hold(r.engine(rank).gate());
-  r.engine(rank).refill();
-  r.engine(rank).poll_all();
-}
-
 START_TEST(lane_that_breaks_costs_time_only) {
   for (int broken = 1; broken <= 3; ++broken)
     for (int turns = 1; turns < 14; turns += 3) {
       SimRanks r(2, narrow(), with_lanes(4));
       r.connect(0, 1);
       Transfer first(0, 1), t(0, 1), back(1, 0);
-      first.begin(r);
-      first.end(r);
+      first.pass(r);
       t.begin(r);
       back.begin(r);
       r.turn(turns);
@@ -351,8 +338,7 @@ START_TEST(lane_that_breaks_costs_time_only) {
       // They are opened again.
       r.world.pass(2'000'000'000);
       Transfer last(0, 1, 4 * kBytes, 8);
-      last.begin(r);
-      last.end(r);
+      last.pass(r);
       ck_assert_uint_eq(lanes_of(r, 0), static_cast<std::uint64_t>(3 + broken));
     }
 }
@@ -366,8 +352,7 @@ START_TEST(lanes_break_one_after_the_other_between_any_two_writes) {
         SimRanks r(2, narrow(pipe), with_lanes(3));
         r.connect(0, 1);
         Transfer first(0, 1), t(0, 1), back(1, 0);
-        first.begin(r);
-        first.end(r);
+        first.pass(r);
         r.turn(20);
         const std::vector<int> sockets = lane_sockets(r, 0);
         ck_assert_uint_eq(sockets.size(), 3);
@@ -396,7 +381,7 @@ START_TEST(frame_that_has_not_been_written_is_not_acknowledged) {
   Transfer t(0, 1);
   t.begin(r);
   ck_assert(r.until([&] { return lanes_of(r, 0) == 1; }));
-  for (int i = 0; i < 20; ++i) poll(r, 0);
+  for (int i = 0; i < 20; ++i) r.poll(0);
   constexpr std::uint64_t kHandshake = 2 * kHelloBytes, kFrame = 2'000 + kFrameHeaderBytes;
   const std::uint64_t written = r.world.written(lane_sockets(r, 0)[1]) - kHandshake;
   ck_assert_uint_ne(written % kFrame, 0);
@@ -410,7 +395,7 @@ START_TEST(frame_that_has_not_been_written_is_not_acknowledged) {
       if (op != nullptr) r.engine(1).release(op);
     }
     r.world.pass(100'000);
-    poll(r, 0);
+    r.poll(0);
     r.as(0);
     ck_assert_int_eq(MPID_ChannelPeerError(1), whole ? 0 : EPROTO);
   }
@@ -424,8 +409,7 @@ START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
   });
   r.connect(0, 1);
   Transfer first(0, 1), t(0, 1, 4 * kBytes);
-  first.begin(r);
-  first.end(r);
+  first.pass(r);
   t.begin(r);
   r.turn(3);
   r.world.mute_socket(lane_sockets(r, 0)[2]);
@@ -452,12 +436,12 @@ START_TEST(peer_that_computes_in_a_handshake_gets_its_lane) {
       Transfer a(0, 1), b(1, 0);
       a.begin(r);
       for (int i = 0; i < steps; ++i) {
-        poll(r, i % 2);
+        r.poll(i % 2);
         r.world.skip(100'000);
       }
       b.begin(r);
       for (int i = 0; i < 120; ++i) {
-        poll(r, 1 - computing);
+        r.poll(1 - computing);
         r.world.pass(100'000'000);
       }
       a.end(r);
@@ -483,7 +467,7 @@ START_TEST(many_ranks_open_their_lanes_to_one_without_pushing_each_other_out) {
     all.back()->begin(r);
   }
   for (int k = 0; k < 10; ++k) {  // the one computes
-    for (int i = 1; i <= kCallers; ++i) poll(r, i);
+    for (int i = 1; i <= kCallers; ++i) r.poll(i);
     r.world.skip(100'000);
   }
   for (const auto& t : all) t->end(r);
@@ -521,8 +505,7 @@ START_TEST(peer_that_is_lost_in_the_middle_of_a_write_leaves_no_lanes_behind) {
   });
   r.connect(0, 1);
   Transfer first(0, 1), t(0, 1);
-  first.begin(r);
-  first.end(r);
+  first.pass(r);
   t.create(r);
   t.receive(r);
   for (int i = 0; i < 4; ++i) {
@@ -551,8 +534,7 @@ START_TEST(first_connection_that_breaks_is_still_the_end) {
   SimRanks r(2, narrow(), with_lanes(4));
   r.connect(0, 1);
   Transfer first(0, 1), t(0, 1);
-  first.begin(r);
-  first.end(r);
+  first.pass(r);
   t.begin(r);
   r.turn(3);
   r.world.reset(lane_sockets(r, 0)[0]);
@@ -571,8 +553,7 @@ START_TEST(words_about_lanes_that_cannot_be_end_the_peer) {
       r.connect(0, 1);
       Transfer first(0, 1);
       if (has_lanes) {
-        first.begin(r);
-        first.end(r);
+        first.pass(r);
       }
       r.as(0);
       {
@@ -594,8 +575,7 @@ START_TEST(lane_that_ends_in_order_is_no_loss) {
   SimRanks r(2, narrow(), with_lanes(4));
   r.connect(0, 1);
   Transfer t(0, 1);
-  t.begin(r);
-  t.end(r);
+  t.pass(r);
   r.as(1);
   const char last = 'l';
   ck_assert_int_eq(MPID_SendControl(&last, 1, 0), 0);

@@ -78,17 +78,19 @@ struct SimRanks {
   mplite::ChannelState& channel(int rank) { return *channels[static_cast<std::size_t>(rank)]; }
   void as(int rank) { mplite::channel_bind(channels[static_cast<std::size_t>(rank)].get()); }
 
+  // As a call of that rank, whose turn it is from now on.
+  void poll(int rank) {
+    as(rank);
+    mplite::Hold hold(engine(rank).gate());
+    engine(rank).refill();
+    engine(rank).poll_all();
+  }
   // Everybody polls, time passes.
   void turn(int turns = 1) {
     mplite::ChannelState* before = mplite::channel_bound();
     for (; turns > 0; --turns) {
-      for (std::size_t i = 0; i < engines.size(); ++i) {
-        if (engines[i] == nullptr) continue;
-        as(static_cast<int>(i));
-        mplite::Hold hold(engines[i]->gate());
-        engines[i]->refill();
-        engines[i]->poll_all();
-      }
+      for (std::size_t i = 0; i < engines.size(); ++i)
+        if (engines[i] != nullptr) poll(static_cast<int>(i));
       world.skip(100'000);
     }
     mplite::channel_bind(before);
