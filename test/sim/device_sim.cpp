@@ -18,13 +18,13 @@
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
+#include "connection_trouble.h"
 #include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
 #include "in_pieces.h"
-#include "lane_trouble.h"
 #include "mplite/engine/engine.h"
 #include "random.h"
 
@@ -43,9 +43,9 @@ using sim::kUntouched;
 using sim::Random;
 using sim::right_bytes;
 
-enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kLanes };
+enum class Profile { kClean, kHandlerOnly, kReset, kKill, kConnect, kCorrupt, kLanes, kResume };
 const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill",
-                                     "connect", "corrupt",      "lanes"};
+                                     "connect", "corrupt",      "lanes", "resume"};
 
 Profile g_profile = Profile::kClean;
 
@@ -249,11 +249,12 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   static const std::int64_t delays[] = {0, 500, 20'000, 300'000};
   faults.delay_max_ns = delays[random.below(4)];
   if (g_profile == Profile::kReset) faults.reset = 8;
+  if (g_profile == Profile::kResume) faults.reset = random.chance(512) ? 4 : 0;
   if (g_profile == Profile::kConnect)
     faults.refuse = faults.unanswered = faults.no_descriptor = 100;
   if (g_profile == Profile::kCorrupt) faults.corrupt = 4;
   loss_allowed = g_profile != Profile::kClean && g_profile != Profile::kHandlerOnly &&
-                 g_profile != Profile::kLanes;
+                 g_profile != Profile::kLanes && g_profile != Profile::kResume;
   protection = sim::drawn_protection(seed);
   check_content = g_profile != Profile::kCorrupt || protection != 0;
 
@@ -335,7 +336,10 @@ void Sim::boot(Rank& r) {
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   sim::draw_lanes(sim::g_seed, r.id, o);
+  // Nothing signals an acknowledgement, by which a send is complete then.
+  if (g_profile != Profile::kHandlerOnly) sim::draw_resume(sim::g_seed, r.id, o);
   if (g_profile == Profile::kLanes) sim::draw_many_lanes(random, o);
+  if (g_profile == Profile::kResume) sim::always_resume(o);
   o.protection = protection;
   r.engine =
       std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
@@ -1134,6 +1138,8 @@ void Sim::run() {
       const Rank& other = ranks[random.below(ranks.size())];
       sim::break_a_lane(random, *world, r.id, other.id, *r.engine, *other.engine);
     }
+    if (g_profile == Profile::kResume && random.chance(20))
+      sim::break_some(random, *world, r.id, static_cast<int>(random.below(ranks.size())));
     if (r.alive) act(r);
     if (random.chance(50)) world->skip(100'000);
   }

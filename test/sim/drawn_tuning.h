@@ -45,4 +45,12 @@ inline void draw_options(Random& random, mplite::EngineOptions& options) {
   draw_reads_and_writes(random, options);
 }
 
+// Whether connections that break are made again: by half of the ranks of a seed's world, or by all
+// or none.
+inline void draw_resume(std::uint64_t seed, int rank, mplite::EngineOptions& options) {
+  Random random(seed ^ std::uint64_t{0x7265} << 48);
+  const std::uint64_t who = random.below(4);
+  options.resume = who == 0 || (who == 1 && rank % 2 == 0);
+}
+
 }  // namespace sim

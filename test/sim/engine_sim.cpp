@@ -17,12 +17,12 @@
 #include "alloc_trap.h"
 #include "ch_lite/channel/channel.h"
 #include "ch_lite/channel/channel_state.h"
+#include "connection_trouble.h"
 #include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
 #include "fake_net.h"
-#include "lane_trouble.h"
 #include "mplite/engine/engine.h"
 #include "random.h"
 
@@ -50,10 +50,11 @@ enum class Profile {
   kCorrupt,
   kStrangers,
   kMute,
-  kLanes
+  kLanes,
+  kResume
 };
-const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill", "connect",
-                                     "corrupt", "strangers",    "mute",  "lanes"};
+const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill",  "connect",
+                                     "corrupt", "strangers",    "mute",  "lanes", "resume"};
 
 Profile g_profile = Profile::kClean;
 
@@ -191,6 +192,7 @@ sim::Faults choose_faults(Random& random, Profile profile) {
   f.delay_max_ns = delays[random.below(4)];
   switch (profile) {
     case Profile::kReset: f.reset = 8; break;
+    case Profile::kResume: f.reset = random.chance(512) ? 4 : 0; break;
     case Profile::kConnect:
       f.refuse = 100;
       f.unanswered = 100;
@@ -291,7 +293,10 @@ void Sim::boot(Rank& r) {
   sim::draw_reads_and_writes(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   sim::draw_lanes(sim::g_seed, r.id, o);
+  // Nothing signals an acknowledgement, by which a send is complete then.
+  if (g_profile != Profile::kHandlerOnly) sim::draw_resume(sim::g_seed, r.id, o);
   if (g_profile == Profile::kLanes) sim::draw_many_lanes(random, o);
+  if (g_profile == Profile::kResume) sim::always_resume(o);
   if (g_profile == Profile::kMute) {
     o.stream.keepalive_idle_s = 2;
     o.stream.keepalive_interval_s = 1;
@@ -886,6 +891,11 @@ void Sim::trouble() {
         Rank& b = ranks[random.below(ranks.size())];
         sim::break_a_lane(random, *world, a.id, b.id, *a.engine, *b.engine);
       }
+      break;
+    case Profile::kResume:
+      if (random.chance(20))
+        sim::break_some(random, *world, static_cast<int>(random.below(ranks.size())),
+                        static_cast<int>(random.below(ranks.size())));
       break;
     case Profile::kReset:
       if (random.chance(3))

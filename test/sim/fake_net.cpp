@@ -74,10 +74,19 @@ FakeWorld::Socket* FakeWorld::own(int host, int fd, const char* call) {
   return &sockets_[static_cast<std::size_t>(fd)];
 }
 
+// What arrives later does not count: the socket was reset, or takes nothing any more.
+std::int64_t FakeWorld::last_arrival(const Socket& s) const {
+  std::int64_t last = now_;
+  if (s.reset_due >= 0) last = std::min(last, s.reset_due);
+  if (s.deaf_since >= 0) last = std::min(last, s.deaf_since);
+  return last;
+}
+
 std::uint64_t FakeWorld::readable_bytes(const Socket& s) const {
   std::uint64_t sum = 0;
+  const std::int64_t last = last_arrival(s);
   for (const Chunk& c : s.in) {
-    if (c.due > now_) break;
+    if (c.due > last) break;
     sum += c.bytes.size() - c.used;
   }
   return sum;
@@ -248,6 +257,7 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
       else if (s.answer_due <= now_)
         return -EPIPE;
     }
+    s.written += wanted;
     return static_cast<std::int64_t>(wanted);
   }
   std::uint64_t room = std::min<std::uint64_t>(room_towards(s), wanted);
@@ -295,9 +305,10 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   Socket& s = sockets_[static_cast<std::size_t>(index)];
   if (s.kind != Kind::kStream) return -ENOTCONN;
   if (faulty) maybe_break(index);
-  if (s.reset_due >= 0 && s.reset_due <= now_) return -ECONNRESET;
   const std::uint64_t there = readable_bytes(s);
-  if (there == 0) return s.fin_due >= 0 && s.fin_due <= now_ ? 0 : -EAGAIN;
+  if (there == 0 && s.reset_due >= 0 && s.reset_due <= now_) return -ECONNRESET;
+  if (there == 0) return s.fin_due >= 0 && s.fin_due <= last_arrival(s) ? 0 : -EAGAIN;
+  faulty = faulty && s.deaf_since < 0;
   std::uint64_t n = std::min<std::uint64_t>(there, total(iov, iovs));
   const std::uint64_t could = n;
   if (faulty && random_.chance(faults_.would_block)) n = 0;
@@ -327,6 +338,7 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
     }
   }
   s.in_bytes -= n;
+  s.read += n;
   if (sockets_[static_cast<std::size_t>(s.other)].no_space)
     due_at(now_ + static_cast<std::int64_t>(
                       random_.below(static_cast<std::uint64_t>(faults_.delay_max_ns) + 1)),
@@ -360,6 +372,7 @@ void FakeWorld::close_socket(int index) {
       }
     }
   }
+  if (s.kind == Kind::kStream) s.read += readable_bytes(s);
   s.kind = Kind::kClosed;
   s.in.clear();
   s.in_bytes = 0;
@@ -602,6 +615,21 @@ std::int64_t FakeNet::write(int fd, const iovec* iov, int iovs) {
   if (world_.own(host_, fd, "write") == nullptr) return -EBADF;
   world_.pieces_written = iovs;
   return world_.write_bytes(fd, iov, iovs, true);
+}
+
+// As soon as it is there: an answer on its way would only make it more.
+std::int64_t FakeNet::unacknowledged(int fd) {
+  Call call(*this);
+  const FakeWorld::Socket* s = world_.own(host_, fd, "unacknowledged");
+  if (s == nullptr || s->kind != FakeWorld::Kind::kStream) return -EBADF;
+  const FakeWorld::Socket& far = world_.sockets_[static_cast<std::size_t>(s->other)];
+  return static_cast<std::int64_t>(s->written - far.read - world_.readable_bytes(far));
+}
+
+void FakeNet::stop_receiving(int fd) {
+  Call call(*this);
+  if (FakeWorld::Socket* s = world_.own(host_, fd, "stop_receiving"); s != nullptr)
+    s->deaf_since = world_.now_;
 }
 
 // Of an end or a reset it does not tell.

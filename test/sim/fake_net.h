@@ -18,9 +18,9 @@ namespace sim {
 // The numbers that the harnesses give to Engine::set_signal_driven and hear_callers.
 inline constexpr int kMainSignal = 29, kCallerSignal = 23;
 
-// A fresh socket takes that much at once: real ones take kilobytes, and the engine's handshake (64
+// A fresh socket takes that much at once: real ones take kilobytes, and the engine's handshake (80
 // bytes, answered one by one) counts on it.
-inline constexpr std::uint64_t kFreshBytes = 128;
+inline constexpr std::uint64_t kFreshBytes = 192;
 
 // Probabilities are of 1024.
 struct Faults {
@@ -173,6 +173,8 @@ class FakeWorld {
     std::uint64_t called_token = 0;
     bool no_space = false;  // a write was cut short: tell when there is room
     std::uint64_t written = 0;
+    std::uint64_t read = 0;        // when closed: and what could have been
+    std::int64_t deaf_since = -1;  // nothing that arrives later is taken
   };
 
   std::vector<bool>& signals_of(int signo) {
@@ -183,6 +185,7 @@ class FakeWorld {
   }
   Socket* own(int host, int fd, const char* call);
   int add(Socket socket);
+  std::int64_t last_arrival(const Socket& s) const;
   std::uint64_t readable_bytes(const Socket& s) const;
   unsigned ready(const Socket& s) const;
   unsigned event(const Socket& s) const;  // of that, what epoll tells
@@ -230,6 +233,8 @@ class FakeNet final : public mplite::Net {
   std::int64_t read(int fd, const iovec* iov, int iovs) override;
   std::int64_t write(int fd, const iovec* iov, int iovs) override;
   bool has_input(int fd) override;
+  std::int64_t unacknowledged(int fd) override;
+  void stop_receiving(int fd) override;
   void close(int fd) override;
   void set_options(int fd, const mplite::StreamOptions& options) override;
   int set_signal_driven(int fd, int tid, int signo) override;

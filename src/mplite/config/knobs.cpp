@@ -199,6 +199,16 @@ const Row kTable[] = {
        if (k.lanes == 0) return copy_text("auto", text, size);
        std::snprintf(text, size, "%d", k.lanes);
      }},
+    {{"LITE_RESUME", "choice", "off", "on or off",
+      "Whether a connection that breaks (reset by a firewall, a network that is gone) is made "
+      "again "
+      "within LITE_CONNECT_TIMEOUT and the job goes on: what has been sent is kept until it is "
+      "acknowledged."},
+     [](MPLITE_PARSE) {
+       k.resume = std::strcmp(text, "on") == 0;
+       return k.resume || std::strcmp(text, "off") == 0;
+     },
+     [](MPLITE_FORMAT) { copy_text(k.resume ? "on" : "off", text, size); }},
     {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
       "While the application computes, a bulk receive is looked at when this much of a frame has "
       "come; 0: whenever something has."},

@@ -36,7 +36,8 @@ struct Knobs {
   std::int64_t connect_timeout_ns = 0;
   int keepalive_idle_s = 0;  // 0: off
   int keepalive_interval_s = 0;
-  int lanes = 0;  // 0: auto
+  int lanes = 0;        // 0: auto
+  bool resume = false;  // connections that break are made again
   std::uint32_t frame_bytes = 0;
   std::uint32_t low_water_bytes = 0;         // 0: off
   std::uint64_t mmap_threshold = 0;          // bytes; 0: malloc's own

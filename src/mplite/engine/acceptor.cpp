@@ -21,9 +21,9 @@ bool Acceptor::evict_stranger() {
     // again: that is no news.
     const bool is_news = core_.handshaking.accepted() >= kHandshakesMax ||
                          !connector_.is_host_of_a_missing_peer(stranger->remote);
-    if (stranger->state != ConnectionState::kFree && is_news) {
+    if (is_in_handshake(*stranger) && is_news) {
       connector_.refuse(*stranger, NoteCode::kTooManyStrangers, 0);
-    } else if (stranger->state != ConnectionState::kFree) {
+    } else if (is_in_handshake(*stranger)) {
       ++core_.counters.connections_refused;
       connector_.drop(*stranger);
     }
@@ -46,7 +46,7 @@ void Acceptor::pause_listener(int error) {
     const Peer& p = core_.peers[i];
     const bool missing =
         p.state == PeerState::kIdle ||
-        (p.state == PeerState::kMaking && (p.connection == nullptr || !is_tcp_up(*p.connection)));
+        (p.state == PeerState::kMaking && (p.attempt == nullptr || !is_tcp_up(*p.attempt)));
     if (i != core_.options.rank && missing) connector_.lose(i, error);
   }
 }

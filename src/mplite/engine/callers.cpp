@@ -1,17 +1,20 @@
 // Missing ranks, and hearing those who call.
 #include "mplite/engine/callers.h"
 
+#include <algorithm>
+
 namespace mplite {
 namespace {
 
 constexpr int kListenNodesMax = 64;  // see connections_wanted
+constexpr int kLaneNodesMax = 16;    // the same, for lanes
 
 }  // namespace
 
 std::uint32_t Callers::connections_wanted() const {
-  return static_cast<std::uint32_t>(missing_ < 4                 ? 4
-                                    : missing_ < kListenNodesMax ? missing_
-                                                                 : kListenNodesMax);
+  const int lanes = core_.options.lanes == 1 ? 0 : 2 * (core_.options.size - 1);
+  return static_cast<std::uint32_t>(std::clamp(missing_, 8, kListenNodesMax) +
+                                    std::min(lanes, kLaneNodesMax));
 }
 
 void Callers::start(int missing) {
@@ -22,7 +25,8 @@ void Callers::start(int missing) {
 void Callers::no_longer_missing() {
   if (--missing_ != 0) return;
   stop_hearing();
-  if (core_.options.lanes == 1) listener_.keep_first();  // others may lead lanes here
+  if (core_.options.lanes == 1 && !core_.options.resume)
+    listener_.keep_first();  // or else others may lead lanes here, or a connection that broke
 }
 
 int Callers::hear(int signo) {

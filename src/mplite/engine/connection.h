@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "mplite/base/iov_cursor.h"
+#include "mplite/engine/kept.h"
 #include "mplite/engine/read_ahead_buffer.h"
 #include "mplite/engine/states.h"
 #include "mplite/net/frame.h"
@@ -47,7 +48,10 @@ struct ConnectionTx {
   OutFrame frames[kFrames];
   int first = 0, count = 0;
   bool flushing = false;
+  KeptStream kept;  // what is before the first frame
 
+  // Something of it is for the kernel next.
+  bool waits() const MPLITE_SIGNAL_SAFE { return count > 0 || kept.again != nullptr; }
   OutFrame& frame(int i) MPLITE_SIGNAL_SAFE { return frames[(first + i) % kFrames]; }
   const OutFrame& frame(int i) const MPLITE_SIGNAL_SAFE { return frames[(first + i) % kFrames]; }
   OutFrame& add() MPLITE_SIGNAL_SAFE { return frame(count++); }
@@ -55,6 +59,15 @@ struct ConnectionTx {
     first = (first + 1) % kFrames;
     --count;
   }
+};
+
+// What was left in the socket of a connection that is broken, and could not be acted upon then. It
+// is read before the socket of the next one.
+struct SpilledBytes {
+  ReadAheadBuffer* head = nullptr;
+  ReadAheadBuffer* tail = nullptr;
+  std::uint32_t begin = 0, end = 0;  // of what is in head, and in tail; those between are full
+  std::uint64_t bytes = 0;
 };
 
 // The way in: buffer[begin, end) has been read and not consumed; no buffer while that is nothing.
@@ -66,11 +79,13 @@ struct ConnectionRx {
   int low_water = 1;           // SO_RCVLOWAT
   std::uint32_t begin = 0, end = 0;
   ReadAheadBuffer* buffer = nullptr;
+  SpilledBytes spilled;
   FrameHeader header = {};
   std::uint8_t* destination = nullptr;  // where the rest of this payload goes,
   IovCursor pieces;                     // or this
   std::uint64_t room = 0;               // of it; what comes beyond is thrown away
   std::uint64_t owed = 0;               // payload bytes still to come
+  std::uint64_t received = 0;           // bytes of the stream, on all connections
   Connection* ready_next = nullptr;
 };
 
@@ -114,6 +129,15 @@ struct Connection {
   Connection* list_next = nullptr;  // all connections in handshake, oldest first
   Connection* list_previous = nullptr;
 };
+
+// Its bytes belong to the peer's stream: it is up, or was.
+inline bool is_stream(const Connection& c) MPLITE_SIGNAL_SAFE {
+  return c.state == ConnectionState::kUp || c.state == ConnectionState::kBroken;
+}
+
+inline bool is_in_handshake(const Connection& c) MPLITE_SIGNAL_SAFE {
+  return c.state != ConnectionState::kFree && !is_stream(c);
+}
 
 // Ours: the peer's kernel has accepted the connection, its process may not have looked at it yet.
 inline bool is_tcp_up(const Connection& c) MPLITE_SIGNAL_SAFE {

@@ -11,8 +11,6 @@
 namespace mplite {
 namespace {
 
-constexpr std::int64_t kTieNs =
-    500'000'000;  // after a tie the peer's connection has this long before we try again
 constexpr std::int64_t kRetryNs = 10'000'000;  // doubled each time
 // Of several addresses each has so long to answer before the next one is tried beside it (RFC 8305,
 // section 5),
@@ -20,7 +18,6 @@ constexpr std::int64_t kBesideNs = 250'000'000;
 // and so long until its attempt is given up; doubled each round. Twice the time after which TCP
 // sends a SYN again, as that may be lost on the best of networks.
 constexpr std::int64_t kAddressNs = 2'000'000'000;
-constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
 constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
 
@@ -35,6 +32,14 @@ int Connector::want_connection(int peer) {
     case PeerState::kGone: return -EPIPE;
     case PeerState::kIdle: break;
   }
+  begin_making(peer);
+  begin_connect(peer);
+  return p.state == PeerState::kLost ? -p.error : 0;
+}
+
+// From now on a connection is made, by us or by the peer.
+void Connector::begin_making(int peer) {
+  Peer& p = core_.peers[peer];
   const std::int64_t now = core_.net.now_ns();
   if (core_.underway.connecting == 0) deadlines_looked_ns_ = now;
   discount_absence(now);
@@ -43,9 +48,11 @@ int Connector::want_connection(int peer) {
   p.give_up_ns = now + core_.options.connect_timeout_ns;
   p.attempts = 0;
   p.connect_error = 0;
-  p.turns.start(parts_.remote.address_count(peer), dead_addresses_.bits());
-  begin_connect(peer);
-  return p.state == PeerState::kLost ? -p.error : 0;
+  // The one that was in use comes first.
+  const int current = p.connections != 0 ? p.turns.current() : -1;
+  p.turns.start(parts_.remote.address_count(peer), current >= 0
+                                                       ? static_cast<std::uint8_t>(~(1u << current))
+                                                       : dead_addresses_.bits());
 }
 
 // A descriptor for an attempt of ours. False: there is none to be had. A stranger's node is freed
@@ -62,7 +69,7 @@ bool Connector::make_room() {
 // Starts our attempt if it can be started now; poll() tries again otherwise.
 void Connector::begin_connect(int peer) {
   Peer& p = core_.peers[peer];
-  if (p.connection != nullptr || go_on_with_attempt(peer)) return;
+  if (p.attempt != nullptr || go_on_with_attempt(peer)) return;
   if (core_.connections.free_count() == 0) {
     if (core_.mode.in_signal_handler || !parts_.up.refill())
       return;  // retried from poll() in ordinary context
@@ -81,7 +88,7 @@ void Connector::begin_connect(int peer) {
   Connection& c = begin(fd, peer, address);
   if (core_.is_remote(peer)) parts_.remote.prepare(c, peer);
   c.handshake.address = static_cast<std::uint8_t>(p.turns.current());
-  p.connection = &c;
+  p.attempt = &c;
   if (const int count = p.turns.count(); count > 1) {
     const std::int64_t now = core_.net.now_ns();
     const std::int64_t share = core_.options.connect_timeout_ns / (count + 1);
@@ -117,9 +124,9 @@ bool Connector::go_on_with_attempt(int peer) {
   Peer& p = core_.peers[peer];
   if (p.turns.count() < 2) return false;
   for_each_attempt(peer, nullptr, [&p](Connection& c) {
-    if (c.handshake.address == p.turns.current()) p.connection = &c;
+    if (c.handshake.address == p.turns.current()) p.attempt = &c;
   });
-  if (p.connection == nullptr) return false;
+  if (p.attempt == nullptr) return false;
   p.next_address_ns = core_.net.now_ns() + kBesideNs;
   return true;
 }
@@ -137,17 +144,17 @@ std::uint8_t Connector::addresses_tried(int peer, const Connection* except) {
 void Connector::try_another_beside(int peer) {
   Peer& p = core_.peers[peer];
   if (p.turns.next_beside(addresses_tried(peer, nullptr))) {
-    p.connection = nullptr;
+    p.attempt = nullptr;
     p.retry_ns = 0;
     begin_connect(peer);
   } else {
-    p.next_address_ns = p.connection->handshake.deadline_ns;
+    p.next_address_ns = p.attempt->handshake.deadline_ns;
   }
 }
 
 void Connector::answered(Connection& c) {
   Peer& p = core_.peers[c.peer];
-  p.connection = &c;
+  p.attempt = &c;
   if (p.turns.count() > 1) p.turns.answered(c.handshake.address, addresses_tried(c.peer, &c));
 }
 
@@ -171,7 +178,7 @@ void Connector::settle(Connection& c, int peer) {
   c.resent = 0;
 }
 
-void Connector::come_up(Connection& c, int peer) {
+void Connector::come_up(Connection& c, int peer, std::uint64_t received) {
   Peer& p = core_.peers[peer];
   settle(c, peer);
   if (c.handshake.ours && p.turns.count() > 1) {
@@ -185,15 +192,22 @@ void Connector::come_up(Connection& c, int peer) {
     p.turns.called_from(parts_.remote.address_count(peer),
                         std::max(parts_.remote.find_address(peer, c.remote), 0));
   }
+  Connection* const before = p.connection;
+  p.attempt = nullptr;
   p.connection = &c;
+  p.called_last = !c.handshake.ours;
   core_.set_state(p, PeerState::kUp);
   --core_.underway.connecting;
   ++core_.counters.connections;
+  DeferFree defer(core_);
+  if (before != nullptr && !go_on(*before, c, received)) return;
+  c.tx.kept.on = core_.options.resume && !core_.is_remote(peer);
   if (parts_.readiness.preferred() == nullptr) parts_.readiness.prefer(c);
   if (core_.is_remote(peer))
     parts_.remote.connected(peer);
-  else
+  else if (before == nullptr)
     parts_.callers.no_longer_missing();
+  if (before != nullptr) return parts_.tx.flush(peer);
   if (p.control.head != nullptr || p.bulk.head != nullptr) parts_.tx.flush(peer);
 }
 
@@ -209,17 +223,18 @@ bool Connector::is_lower(int peer) const {
 void Connector::attempt_failed(Connection& c, int error) {
   const int peer = c.peer;
   Peer& p = core_.peers[peer];
-  if (p.connection != &c) return attempt_beside_failed(c, error);
+  if (p.attempt != &c) return attempt_beside_failed(c, error);
   const bool spoke = is_tcp_up(c);
   const bool proved = c.state == ConnectionState::kAwaitAccept;  // it is the peer that we called
   if (spoke)
     p.give_up_ns +=
         core_.net.now_ns() - c.handshake.tcp_up_ns;  // the deadline is for the time without TCP
-  p.connection = nullptr;
+  p.attempt = nullptr;
   drop(c);
   // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
   const bool closed = is_closed(error);
-  const bool final = !closed && (spoke || !may_pass(error));
+  const bool broke = spoke && core_.options.resume && !core_.is_remote(peer);
+  const bool final = !closed && ((spoke && !broke) || !may_pass(error));
   if (!closed && p.turns.count() > 1 && !is_shortage(error))
     return try_next_address(peer, error, final);
   if (final) return lose(peer, error);
@@ -239,7 +254,8 @@ void Connector::attempt_beside_failed(Connection& c, int error) {
   const sockaddr_storage address = parts_.remote.address_of(peer, number);
   p.turns.failed(number, error, !may_pass(error));
   if (p.turns.exhausted()) return lose(peer, error);
-  if (p.turns.rounds() == 0) core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
+  if (p.turns.rounds() == 0 && p.connections == 0)
+    core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
 }
 
 // The peer has several addresses, and the current one did not lead to it.
@@ -248,7 +264,8 @@ void Connector::try_next_address(int peer, int error, bool final) {
   const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
   p.turns.failed(p.turns.current(), error, final);
   if (p.turns.exhausted()) return lose(peer, error);
-  if (p.turns.rounds() == 0) core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
+  if (p.turns.rounds() == 0 && p.connections == 0)
+    core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
   const bool same_round = p.turns.next();
   retry_later(peer, error, same_round ? 0 : kRetryNs << std::min(p.turns.rounds(), 6));
   if (same_round && p.state == PeerState::kMaking)
@@ -267,15 +284,15 @@ void Connector::retry_later(int peer, int error, std::int64_t delay_ns) {
 
 void Connector::drop(Connection& c) {
   if (c.state == ConnectionState::kFree) return;
-  if (c.state != ConnectionState::kUp)
+  if (!is_stream(c))
     core_.handshaking.remove(c);
-  else
+  else if (c.state == ConnectionState::kUp)
     count_resent(c);
   if (c.handshake.heard_apart) core_.net.unwatch_caller(c.fd);
   c.handshake.heard_apart = false;
   parts_.rx.forget(c);
   parts_.readiness.forget(c);
-  core_.net.close(c.fd);
+  if (c.fd >= 0) core_.net.close(c.fd);
   core_.counters.other_calls += 2;
   c.fd = -1;
   parts_.listener.regain_spare();
@@ -295,15 +312,20 @@ void Connector::lose(int peer, int error) {
   Peer& p = core_.peers[peer];
   if (p.state == PeerState::kLost || p.state == PeerState::kGone) return;
   if (p.state == PeerState::kMaking) --core_.underway.connecting;
-  if (p.state != PeerState::kUp && !core_.is_remote(peer)) parts_.callers.no_longer_missing();
+  if (p.connection == nullptr && !core_.is_remote(peer)) parts_.callers.no_longer_missing();
+  if (p.connection != nullptr && p.connection->state == ConnectionState::kBroken) {
+    --core_.underway.broken;
+    if (is_closed(error) || may_pass(error) || error == ECONNREFUSED)
+      error = p.broken_by;  // and the peer could not be reached again
+  }
   const bool departed = core_.is_remote(peer) && parts_.remote.lost(peer, error);
   core_.set_state(p, core_.quiescing ? PeerState::kGone : PeerState::kLost, error);
   DeferFree defer(core_);
   parts_.tx.fail_sends(peer, error);
-  if (p.connection != nullptr) {
-    Connection* c = p.connection;
-    p.connection = nullptr;
-    drop(*c);
+  for (Connection** each : {&p.attempt, &p.connection}) {
+    Connection* c = *each;
+    *each = nullptr;
+    if (c != nullptr) drop(*c);
   }
   for_each_attempt(peer, nullptr, [this](Connection& c) { drop(c); });
   for (int i = 1; p.lanes != nullptr && i < kLanesMax; ++i)
@@ -320,7 +342,7 @@ void Connector::look_at_attempts_beside(std::int64_t now) {
   for (Connection* c = core_.handshaking.first(); c != nullptr;) {
     const bool over = c->handshake.ours && c->lane == 0 &&
                       c->state == ConnectionState::kConnecting &&
-                      core_.peers[c->peer].connection != c && now >= c->handshake.deadline_ns;
+                      core_.peers[c->peer].attempt != c && now >= c->handshake.deadline_ns;
     if (over) attempt_failed(*c, ETIMEDOUT);
     c = over ? core_.handshaking.first() : c->list_next;  // that may have taken others out
   }
@@ -330,20 +352,19 @@ void Connector::look_at_attempts(std::int64_t now) {
   look_at_attempts_beside(now);
   for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
-    if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
-      continue;
+    if (p.state != PeerState::kMaking || (p.attempt != nullptr && is_tcp_up(*p.attempt))) continue;
     if (now >= p.give_up_ns) {
       if (p.turns.count() > 1)
         for_each_attempt(i, nullptr, [&p](const Connection& c) {
           p.turns.failed(c.handshake.address, ETIMEDOUT, false);
         });
       lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
-    } else if (p.connection != nullptr && p.turns.count() > 1 &&
-               now >= p.connection->handshake.deadline_ns) {
-      attempt_failed(*p.connection, ETIMEDOUT);
-    } else if (p.connection != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
+    } else if (p.attempt != nullptr && p.turns.count() > 1 &&
+               now >= p.attempt->handshake.deadline_ns) {
+      attempt_failed(*p.attempt, ETIMEDOUT);
+    } else if (p.attempt != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
       try_another_beside(i);
-    } else if (p.connection == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler) {
+    } else if (p.attempt == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler) {
       begin_connect(i);  // the handler had no node for it, or the attempt before failed
     }
   }
@@ -356,33 +377,17 @@ void Connector::discount_absence(std::int64_t now) {
   if (away <= 0) return;
   for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
-    if (p.state != PeerState::kMaking || (p.connection != nullptr && is_tcp_up(*p.connection)))
-      continue;
+    if (p.state != PeerState::kMaking || (p.attempt != nullptr && is_tcp_up(*p.attempt))) continue;
     p.give_up_ns += away;
     p.next_address_ns += away;
     for_each_attempt(i, nullptr, [away](Connection& c) { c.handshake.deadline_ns += away; });
   }
 }
 
-void Connector::look_for_silence() {
-  const StreamOptions& o = core_.options.stream;
-  const std::int64_t now = core_.net.now_ns();
-  if (o.keepalive_idle_s == 0 || now < silence_look_ns_) return;
-  silence_look_ns_ = now + kSilenceStrideNs;
-  const std::int64_t limit_ms =
-      1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
-  for (int i = 0; i < core_.peer_count; ++i) {
-    for_each_stream(core_.peers[i], [this, limit_ms](Connection& c) {
-      if (!is_tcp_up(c)) return;
-      ++core_.counters.other_calls;
-      if (core_.net.is_silent(c.fd, limit_ms)) parts_.up.lose_stream(c, ETIMEDOUT, false);
-    });
-  }
-}
-
 bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {
   for (int i = 0; i < core_.peer_count; ++i)
-    if (core_.peers[i].connection != nullptr && parts_.remote.find_address(i, address) >= 0)
+    if ((core_.peers[i].connection != nullptr || core_.peers[i].attempt != nullptr) &&
+        parts_.remote.find_address(i, address) >= 0)
       return true;
   return false;
 }
@@ -416,7 +421,8 @@ void Connector::refuse(Connection& c, NoteCode why, int error, HelloFault fault)
                                                             : -1;
   const bool tie =
       why == NoteCode::kHandshakeClosed &&
-      (claimed >= 0 ? core_.peers[claimed].connection != nullptr || is_calling(claimed, c)
+      (claimed >= 0 ? core_.peers[claimed].connection != nullptr ||
+                          core_.peers[claimed].attempt != nullptr || is_calling(claimed, c)
                     : error == ECONNRESET && c.handshake.heard_bytes == 0 &&
                           is_host_of_a_connection(c.remote));
   if (tie) {

@@ -57,8 +57,9 @@ class Connector {
   int call(Connection& c) MPLITE_SIGNAL_SAFE;
   // Its handshake has come to its end: it is the peer's, and up.
   void settle(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
-  // And is the one: frames may flow.
-  void come_up(Connection& c, int peer) MPLITE_SIGNAL_SAFE;
+  // And is the one: frames may flow. `received`: by the peer, of the stream that was begun on the
+  // connections before it.
+  void come_up(Connection& c, int peer, std::uint64_t received) MPLITE_SIGNAL_SAFE;
   // TCP is up in one of our attempts: it is the peer's connection from now on. Those with other
   // addresses of that peer are the caller's to end.
   void answered(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -68,7 +69,7 @@ class Connector {
   void for_each_attempt(int peer, const Connection* except, F f) MPLITE_SIGNAL_SAFE {
     const Peer& p = core_.peers[peer];
     const bool several = p.turns.count() > 1;
-    for (Connection* c = several ? core_.handshaking.first() : p.connection; c != nullptr;) {
+    for (Connection* c = several ? core_.handshaking.first() : p.attempt; c != nullptr;) {
       Connection* const next = several ? c->list_next : nullptr;
       if (c->handshake.ours && c->peer == peer && c->lane == 0 && c != except) f(*c);
       c = next;
@@ -83,6 +84,16 @@ class Connector {
   void drop(Connection& c) MPLITE_SIGNAL_SAFE;
   // What TCP has sent again on it since the last time, into the counters.
   void count_resent(Connection& c) MPLITE_SIGNAL_SAFE;
+  // The peer's first connection has failed by `error`: its stream goes on over another one, or the
+  // peer is lost.
+  void lose_first(Connection& c, int error, StreamFailure how) MPLITE_SIGNAL_SAFE;
+  // The same before it has failed here. `by_call`: for a caller that has lost it.
+  void break_off(Connection& c, int error, bool by_call) MPLITE_SIGNAL_SAFE;
+  // Where the stream from the peer is, once nothing more comes on its broken connection. False: not
+  // yet, or the peer is lost.
+  bool stream_position(int peer, StreamPosition& position) MPLITE_SIGNAL_SAFE;
+  // Whether what the peer has not received can be sent.
+  bool can_go_on(int peer, const StreamPosition& theirs) const MPLITE_SIGNAL_SAFE;
   // Gives a peer up: everything queued for it completes with `error`, then the layer above is told,
   // once.
   void lose(int peer, int error) MPLITE_SIGNAL_SAFE;
@@ -102,7 +113,13 @@ class Connector {
   void look_for_silence() MPLITE_SIGNAL_SAFE;
 
  private:
+  // After a tie the peer's connection has this long before we try again.
+  static constexpr std::int64_t kTieNs = 500'000'000;
+
+  void begin_making(int peer) MPLITE_SIGNAL_SAFE;
   void begin_connect(int peer) MPLITE_SIGNAL_SAFE;
+  bool may_go_on(const Connection& c, int error) const MPLITE_SIGNAL_SAFE;
+  bool go_on(Connection& before, Connection& c, std::uint64_t received) MPLITE_SIGNAL_SAFE;
   void attempt_beside_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   bool go_on_with_attempt(int peer) MPLITE_SIGNAL_SAFE;
   void try_next_address(int peer, int error, bool final) MPLITE_SIGNAL_SAFE;

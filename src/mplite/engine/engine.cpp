@@ -47,7 +47,7 @@ Engine::~Engine() {
   for (int i = 0; core_.peers != nullptr && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
     for_each_stream(p, [this](Connection& c) {
-      core_.net.close(c.fd);
+      if (c.fd >= 0) core_.net.close(c.fd);
       c.fd = -1;
     });
     tx_.fail_sends(i, ECANCELED);
@@ -55,10 +55,7 @@ Engine::~Engine() {
   }
   for (Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     if (c->fd >= 0) core_.net.close(c->fd);
-  core_.connections.visit_taken([this](Connection* c) {
-    c->rx.begin = c->rx.end;
-    rx_.put_buffer_away(*c);
-  });
+  core_.connections.visit_taken([this](Connection* c) { rx_.forget(*c); });
   core_.notes.print(core_.options.rank, core_.net.now_ns(), 2, true);
   tx_.free_stale();
 }
@@ -86,7 +83,9 @@ bool Engine::refill() {
 void Engine::disown() {
   listener_.for_each([this](int fd) { core_.net.disown(fd); });
   for (int i = 0; i < core_.peer_count; ++i)
-    for_each_stream(core_.peers[i], [this](Connection& c) { core_.net.disown(c.fd); });
+    for_each_stream(core_.peers[i], [this](Connection& c) {
+      if (c.fd >= 0) core_.net.disown(c.fd);
+    });
   for (const Connection* c = core_.handshaking.first(); c != nullptr; c = c->list_next)
     if (c->fd >= 0) core_.net.disown(c->fd);
   core_.net.disown(-1);
@@ -96,8 +95,8 @@ void Upcalls::lose(int peer, int error) { engine_.connector_.lose(peer, error); 
 int Upcalls::want_connection(int peer) { return engine_.connector_.want_connection(peer); }
 void Upcalls::want_lanes(int peer) { engine_.lanes_.want(peer); }
 void Upcalls::lanes_wait(int peer) { engine_.lanes_.wait(peer); }
-void Upcalls::lose_stream(Connection& c, int error, bool ended) {
-  engine_.lanes_.lose(c, error, ended);
+void Upcalls::lose_stream(Connection& c, int error, StreamFailure how) {
+  engine_.lanes_.lose(c, error, how);
 }
 bool Upcalls::refill() { return engine_.refill(); }
 

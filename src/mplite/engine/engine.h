@@ -195,6 +195,13 @@ class Engine {
   static constexpr std::uint32_t kGatherPacketMax =
       TxQueue::kGatherPacketMax;  // above, the copy begins to cost what the system call does
 
+  // Of sends of which everything has left, those that are complete when the peer's kernel has it
+  // (LITE_RESUME): who waits polls for it. Ordinary context: it is copied, and they are complete.
+  bool awaits_acknowledgements() const MPLITE_SIGNAL_SAFE {
+    return core_.underway.unacknowledged != 0;
+  }
+  void copy_unacknowledged() { tx_.look_at_awaited(true); }
+
   void resume_rx(int peer) MPLITE_SIGNAL_SAFE { rx_.resume_rx(peer); }
   // Of the frame of (kind, id) under way: how much of its payload has been put where its sink said,
   // or thrown away. 0: no such frame.
@@ -268,7 +275,7 @@ class Engine {
   // is closed, which the kernel tells before what the peer has sent is read.
   bool has_left(int peer) const MPLITE_SIGNAL_SAFE {
     const Peer& p = core_.peers[peer];
-    return p.error != 0 || (p.connection != nullptr && core_.net.has_ended(p.connection->fd));
+    return p.error != 0 || (p.state == PeerState::kUp && core_.net.has_ended(p.connection->fd));
   }
   // Brings Counters::resent up to date, which otherwise counts a connection when it ends. Gate
   // held.

@@ -23,6 +23,9 @@ namespace mplite {
 struct Underway {
   int connecting = 0;              // peers in PeerState::kMaking
   int gathered = 0;                // control packets that wait to leave together
+  int unacknowledged = 0;          // connections of which somebody waits for acknowledgements
+  int spilled = 0;                 // connections that have SpilledBytes
+  int broken = 0;                  // peers whose connection is broken, of those in kMaking
   std::uint64_t queued_sends = 0;  // send operations that the kernel has not taken all of
 };
 

@@ -75,7 +75,8 @@ struct EngineOptions {
   // Connections that long transfers to one peer are spread over, at most kLanesMax; 0: found by
   // trials (lane_policy.h).
   int lanes = 1;
-  int lane_descriptor_max = 1 << 30;      // of a lane's socket: the others are the application's
+  int lane_descriptor_max = 1 << 30;  // of a lane's socket: the others are the application's
+  bool resume = false;  // a connection of the job that breaks is made again, and its stream goes on
   std::uint64_t long_bytes = 512 * 1024;  // a transfer that is worth another lane
   // A heuristic acts where it is in this set and, of those above, where it has a value.
   Tuning tuning;

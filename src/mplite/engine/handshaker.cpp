@@ -1,6 +1,7 @@
 // Hello, challenge, proof, acceptance; callers that have to wait for an answer.
 #include "mplite/engine/handshaker.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -54,7 +55,7 @@ bool Handshaker::hear(Connection& c) {
 
 void Handshaker::step(Connection& c) {
   DeferFree defer(core_);
-  while (c.state != ConnectionState::kUp && c.state != ConnectionState::kFree) {
+  while (is_in_handshake(c)) {
     if (c.handshake.stalled) {
       look_beyond(c);
       break;
@@ -187,24 +188,31 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
       c.handshake.realm == HelloRealm::kJob ? static_cast<int>(said.from) : c.handshake.claimed;
   if (peer < 0) return connector_.refuse(c, NoteCode::kAcceptFailed, -peer);
   if (c.lane != 0) return accept_lane(c, peer, said, acceptance);
+  if (!hear_of_break(c, peer, said)) return;
   Peer& p = core_.peers[peer];
-  if (p.state == PeerState::kUp || p.state == PeerState::kGone || p.state == PeerState::kLost) {
-    // It comes too late: the other half of a tie, or a peer that was given up.
-    ++(p.state == PeerState::kUp ? core_.counters.ties : core_.counters.connections_refused);
-    return connector_.drop(c);
-  }
-  if (p.connection != nullptr) {
+  if (p.attempt != nullptr) {
     // Both sides started one: the one that the lower rank began stays. Ours had sent no frame
     // yet, so nothing is lost with it.
     ++core_.counters.ties;
-    const Connection* own = p.connection;
+    const Connection* own = p.attempt;
     // One that has not been challenged yet may be on its way to an address that leads nowhere, or
     // to somebody else. The peer has no proof of it, and so keeps its own.
     const bool in_vain = p.turns.count() > 1 && own->state != ConnectionState::kAwaitAccept;
     if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
   }
+  HelloContext context = hello_context(c);
+  if (c.handshake.realm == HelloRealm::kJob) {
+    if (!connector_.stream_position(peer, context.position)) return stall(c);
+    if (!connector_.can_go_on(peer, said.position)) {
+      refuse_to_go_on(c, said);
+      return connector_.lose(peer, ECONNRESET);
+    }
+    context.position.connections =
+        std::max(context.position.connections, said.position.connections) + 1;
+    hello_accept(context, c.handshake.hello, said, acceptance);
+  }
   end_attempts(peer, nullptr);
-  p.connection = nullptr;
+  p.attempt = nullptr;
   if (!may_protect(c)) return connector_.refuse(c, NoteCode::kAcceptFailed, ENOMEM);
   if (!say(c, acceptance)) return connector_.refuse(c, NoteCode::kHandshakeClosed, EPIPE);
   protect(c, peer, said);
@@ -212,7 +220,62 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
     core_.set_state(p, PeerState::kMaking);
     ++core_.underway.connecting;
   }
-  connector_.come_up(c, peer);
+  come_up(c, peer, acceptance.position.connections, said.position.received);
+}
+
+void Handshaker::come_up(Connection& c, int peer, std::uint64_t connections,
+                         std::uint64_t received) {
+  core_.peers[peer].connections = connections;
+  connector_.come_up(c, peer, received);
+  lanes_.first_came_up(peer);
+}
+
+// The stream between the two cannot go on: the peer, which has proved itself, is told.
+void Handshaker::refuse_to_go_on(Connection& c, const Hello& proof) {
+  HelloContext context = hello_context(c);
+  context.position.received = StreamPosition::kNone;
+  Hello acceptance;
+  hello_accept(context, c.handshake.hello, proof, acceptance);
+  say(c, acceptance);
+  ++core_.counters.connections_refused;
+  connector_.drop(c);
+}
+
+// The peer, which has proved itself, calls: for the first time, or as it has lost its connection,
+// of which we perhaps have not heard. False: the call has been answered, or comes too late.
+bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
+  Peer& p = core_.peers[peer];
+  const bool in_job = c.handshake.realm == HelloRealm::kJob;
+  const std::uint64_t connections = proof.position.connections;
+  // It counts one that we do not know: our attempt, which it has accepted. What it has sent on it
+  // may be there.
+  if (in_job && connections > p.connections && p.attempt != nullptr &&
+      p.attempt->state == ConnectionState::kAwaitAccept) {
+    core_.net.stop_receiving(p.attempt->fd);
+    step(*p.attempt);
+  }
+  if (p.state == PeerState::kLost && in_job && connections > 0) {
+    refuse_to_go_on(c, proof);
+    return false;
+  }
+  // The other half of a tie, or an attempt that the peer has given up since then. It may not know
+  // the last connection if it has begun that itself.
+  const bool is_late =
+      p.connection != nullptr &&
+      (!in_job || connections + (p.called_last ? 1 : 0) < p.connections || !waits(c));
+  if (is_late || p.state == PeerState::kGone || p.state == PeerState::kLost) {
+    ++(is_late ? core_.counters.ties : core_.counters.connections_refused);
+    connector_.drop(c);
+    return false;
+  }
+  if (p.state != PeerState::kUp) return true;
+  if (!core_.options.resume) {
+    refuse_to_go_on(c, proof);
+    connector_.lose(peer, ECONNRESET);
+    return false;
+  }
+  connector_.break_off(*p.connection, ECONNRESET, true);
+  return p.state == PeerState::kMaking;
 }
 
 void Handshaker::accept_lane(Connection& c, int peer, const Hello& said, const Hello& acceptance) {
@@ -234,8 +297,12 @@ void Handshaker::prove(Connection& c, const Hello& said) {
     if (core_.mode.in_signal_handler) return stall(c);
     return attempt_failed(c, ENOMEM);
   }
+  HelloContext context = hello_context(c);
+  if (c.lane == 0 && c.handshake.realm == HelloRealm::kJob &&
+      !connector_.stream_position(c.peer, context.position))
+    return c.state != ConnectionState::kFree ? stall(c) : static_cast<void>(0);
   Hello proof;
-  const HelloFault fault = hello_prove(hello_context(c), c.handshake.hello, said, proof);
+  const HelloFault fault = hello_prove(context, c.handshake.hello, said, proof);
   // Whoever uses a port's name is told, and nobody else is concerned.
   if (fault != HelloFault::kNone && c.handshake.realm == HelloRealm::kPort)
     return attempt_failed(
@@ -260,8 +327,12 @@ void Handshaker::hear_hello(Connection& c, const Hello& said) {
     case ConnectionState::kAwaitAccept:
       if (hello_done(hello_context(c), c.handshake.hello, said) != HelloFault::kNone)
         return attempt_failed(c, EPROTO);
+      if (c.lane == 0 && c.handshake.realm == HelloRealm::kJob &&
+          !connector_.can_go_on(c.peer, said.position))
+        return connector_.lose(c.peer, ECONNRESET);
       protect(c, c.peer, said);
-      return c.lane != 0 ? lanes_.come_up(c, c.peer) : connector_.come_up(c, c.peer);
+      if (c.lane != 0) return lanes_.come_up(c, c.peer);
+      return come_up(c, c.peer, said.position.connections, said.position.received);
     default: __builtin_trap();
   }
 }
@@ -320,7 +391,7 @@ void Handshaker::drop_overdue(std::int64_t now) {
     }
     // What it said may lie in the socket unread: the application computed meanwhile.
     step(*c);
-    if (c->state != ConnectionState::kUp && c->state != ConnectionState::kFree) {
+    if (is_in_handshake(*c)) {
       // A rank computes between its calls for as long as it likes.
       if (connector_.is_host_of_a_missing_peer(c->remote) ||
           (c->lane != 0 && connector_.is_host_of_a_connection(c->remote)))

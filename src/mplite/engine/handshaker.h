@@ -39,6 +39,10 @@ class Handshaker {
   void challenge(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   bool recognise(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
   void check_proof(Connection& c, const Hello& said) MPLITE_SIGNAL_SAFE;
+  bool hear_of_break(Connection& c, int peer, const Hello& proof) MPLITE_SIGNAL_SAFE;
+  void refuse_to_go_on(Connection& c, const Hello& proof) MPLITE_SIGNAL_SAFE;
+  void come_up(Connection& c, int peer, std::uint64_t connections,
+               std::uint64_t received) MPLITE_SIGNAL_SAFE;
   void accept_lane(Connection& c, int peer, const Hello& said,
                    const Hello& acceptance) MPLITE_SIGNAL_SAFE;
   void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;

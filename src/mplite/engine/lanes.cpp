@@ -142,8 +142,14 @@ void Lanes::spread(Peer& p) {
   for (int i = 1; i < p.lanes->policy.used(); ++i) several |= is_up(p.lanes->lane[i].connection);
   if (several == p.lanes->spread) return;
   p.lanes->spread = several;
-  core_.net.set_unsent_limit(p.connection->fd, several ? kUnsentBytes : 0);
+  if (is_up(p.connection)) core_.net.set_unsent_limit(p.connection->fd, several ? kUnsentBytes : 0);
   core_.counters.other_calls += 2;
+}
+
+void Lanes::first_came_up(int peer) {
+  const Peer& p = core_.peers[peer];
+  if (p.state == PeerState::kUp && p.lanes != nullptr && p.lanes->spread)
+    core_.net.set_unsent_limit(p.connection->fd, kUnsentBytes);
 }
 
 void Lanes::wait(int peer) {
@@ -171,14 +177,14 @@ void Lanes::wait(int peer) {
   if (p.lanes == &set) set.deciding = false;
 }
 
-void Lanes::lose(Connection& c, int error, bool ended) {
-  if (c.lane == 0) return connector_.lose(c.peer, error);
+void Lanes::lose(Connection& c, int error, StreamFailure how) {
+  if (c.lane == 0) return connector_.lose_first(c, error, how);
   const int peer = c.peer, number = c.lane;
   Lane& lane = core_.peers[peer].lanes->lane[number];
   const bool empty = !c.rx.in_frame && c.rx.begin == c.rx.end && lane.out.count() == 0;
   // A peer that has ended closes all; what it has said last comes on lane 0. Nothing is said to it,
   // unless it turns out to be there.
-  if (empty && (ended || core_.quiescing)) {
+  if (empty && (how == StreamFailure::kEnd || core_.quiescing)) {
     connector_.drop(c);
     lane.connection = nullptr;
     lane.ended_here = lane.end_owed = true;

@@ -24,9 +24,6 @@ class Lanes {
   static constexpr std::int64_t kAttemptNs = 10'000'000'000;
   // Attempts with one peer at a time: all ranks may call one, which has 64 places for callers.
   static constexpr int kAttempts = 2;
-  // Of data on a lane the kernel holds so much that has not been sent: what it holds cannot go over
-  // another lane any more.
-  static constexpr int kUnsentBytes = 256 * 1024;
 
   Lanes(EngineCore& core, Upcalls& up, TxQueue& tx, RxStream& rx, RemoteJobs& remote,
         Connector& connector)
@@ -47,7 +44,9 @@ class Lanes {
   // Attempts whose time is over.
   void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
   // See Upcalls::lose_stream.
-  void lose(Connection& c, int error, bool ended) MPLITE_SIGNAL_SAFE;
+  void lose(Connection& c, int error, StreamFailure how) MPLITE_SIGNAL_SAFE;
+  // The peer has another first connection than before.
+  void first_came_up(int peer) MPLITE_SIGNAL_SAFE;
   // Where no frame is being read: says what is due to be said, and sends again what is to be sent.
   void serve() MPLITE_SIGNAL_SAFE {
     if (core_.due_lanes != nullptr) [[unlikely]]

@@ -12,12 +12,17 @@
 namespace mplite {
 
 struct Peer {
-  Connection* connection = nullptr;  // while kMaking: the newest attempt
+  Connection* connection = nullptr;  // the first one, that carries the stream: up or broken
+  Connection* attempt = nullptr;     // while kMaking: our newest one
   SendQueue control, bulk;           // what has not been cut into frames
   LaneSet* lanes = nullptr;          // from the first long transfer on
   std::int64_t give_up_ns = 0;       // while kMaking, without TCP
   int connect_error = 0;             // of the last attempt, 0: none, or TCP was up
   int error = 0;
+  int broken_by = 0;              // what the connection broke by
+  std::uint64_t connections = 0;  // that have carried the stream
+  bool called_last = false;       // the last of them was begun by the peer
+  bool break_told = false;        // to people, once
   int corks = 0;
   PeerState state = PeerState::kIdle;
   std::uint8_t attempts = 0;         // ours that were closed before they were up
@@ -26,8 +31,8 @@ struct Peer {
   std::int64_t next_address_ns = 0;  // with several: another one is tried beside it from then on
 };
 
-// Calls f(Connection&) with the peer's connection, and with its lanes that are up. It may lose the
-// peer.
+// Calls f(Connection&) with the peer's connection, up or broken, and with its lanes that are up. It
+// may lose the peer.
 template <typename F>
 void for_each_stream(Peer& p, F f) MPLITE_SIGNAL_SAFE {
   if (p.connection != nullptr) f(*p.connection);

@@ -11,7 +11,8 @@ namespace mplite {
 namespace {
 
 constexpr std::int64_t kDeadlineStrideNs = 1'000'000;  // between looks at the deadlines
-constexpr unsigned kSilenceStride = 4096;              // polls between looks at the clock for it
+constexpr std::int64_t kAwaitNs = 500'000;  // between looks of a sleeper at acknowledgements
+constexpr unsigned kSilenceStride = 4096;   // polls between looks at the clock for it
 
 }  // namespace
 
@@ -28,15 +29,15 @@ void Poller::handle(const NetEvent& event) {
     return;
   }
   Connection* c = core_.connections.find(event.token);
-  if (c == nullptr || c->state == ConnectionState::kFree)
-    return;  // dropped by an earlier event of the same batch
+  if (c == nullptr || c->state == ConnectionState::kFree || c->state == ConnectionState::kBroken)
+    return;  // dropped, or broken, by an earlier event of the same batch
   if (c->state != ConnectionState::kUp) {
     parts_.handshaker.step(*c);
     if (c->state != ConnectionState::kUp) return;
     if ((event.ready & kReadable) == 0) return;
   }
   const std::uint64_t handle = c->pool_handle;
-  if ((event.ready & kWritable) != 0 && c->tx.count > 0) parts_.tx.flush(*c);
+  if ((event.ready & kWritable) != 0 && c->tx.waits()) parts_.tx.flush(*c);
   if ((event.ready & kReadable) != 0 && c->pool_handle == handle &&
       c->state == ConnectionState::kUp)
     parts_.rx.pump(*c);
@@ -44,6 +45,7 @@ void Poller::handle(const NetEvent& event) {
 
 int Poller::poll_all() {
   if (core_.mode.callers_only) return parts_.acceptor.poll_callers();
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited();
   if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
   parts_.rx.parse_rest();
   if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
@@ -51,7 +53,7 @@ int Poller::poll_all() {
 }
 
 void Poller::look_at_deadlines() {
-  if (!core_.mode.in_signal_handler) parts_.handshaker.retry_stalled();
+  if (!core_.mode.in_signal_handler || core_.underway.broken > 0) parts_.handshaker.retry_stalled();
   const std::int64_t now = core_.net.now_ns();
   parts_.listener.resume_when_due(now);
   parts_.connector.discount_absence(now);
@@ -84,6 +86,7 @@ int Poller::look_at_all() {
     crowded_ = found > 1;
     if (found < kEventsMax) break;
   }
+  if (core_.underway.spilled != 0) parts_.rx.read_all_spilled();
   parts_.lanes.serve();
   ++looks_at_all_;
   if ((core_.handshaking.count() > 0 || core_.underway.connecting > 0 ||
@@ -114,6 +117,7 @@ int Poller::poll() {
   if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
   parts_.rx.parse_rest();
   if (core_.mode.poll_all_sockets) return poll_all();
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited();
   const unsigned strides = polls_ / kAllStride;
   ++polls_;
   if (!outstanding_ && !is_anything_underway() && polls_ % kIdleStride != 0) return 0;
@@ -142,7 +146,8 @@ bool Poller::may_read_one() const {
   return c != nullptr && outstanding_ && !crowded_ && !core_.mode.poll_all_sockets &&
          !core_.mode.background &&
          (core_.underway.gathered | core_.handshaking.count() | core_.underway.connecting |
-          core_.underway.queued_sends | unfused_) == 0 &&
+          core_.underway.unacknowledged | core_.underway.spilled | core_.underway.queued_sends |
+          unfused_) == 0 &&
          c->rx.buffer == nullptr && !c->rx.in_frame && !c->rx.paused &&
          !c->tuning.ahead.header_only() && c->rx.low_water == c->tuning.rcvlowat.mark();
 }
@@ -187,6 +192,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
     rx.note_answer(c);
     c.tuning.ahead.read(got == part.iov_len, true);
     c.rx.end = got;
+    c.rx.received += got;
     core.counters.bytes_in += got;
     std::uint32_t length = 0;
     if (got > kFrameHeaderBytes) [[likely]]
@@ -204,7 +210,8 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
     if (n > 0 && (c.tuning.ahead.full() || c.rx.in_frame)) rx.pump(c);
     rx.put_buffer_away(c);
     parts_.lanes.serve();
-    if (n <= 0 && n != -EAGAIN) parts_.connector.lose(c.peer, read_loss(n));
+    if (n <= 0 && n != -EAGAIN)
+      parts_.lanes.lose(c, read_loss(n), n == 0 ? StreamFailure::kEnd : StreamFailure::kOfRead);
   }
   if (all) look_at_all();
   return 0;
@@ -213,6 +220,10 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
 int Poller::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
   parts_.tx.flush_gathered();
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(true);
+  // Nothing tells of an acknowledgement.
+  if (core_.underway.unacknowledged != 0 && (timeout_ns < 0 || timeout_ns > kAwaitNs))
+    timeout_ns = kAwaitNs;
   if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
   ++core_.counters.sleeps;
   if (core_.gate.leave()) timeout_ns = 0;

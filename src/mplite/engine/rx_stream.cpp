@@ -42,12 +42,12 @@ bool RxStream::begin_frame(Connection& c, const FrameHeader& header) {
   Destination destination;
   const Verdict verdict =
       sink.begin != nullptr ? sink.begin(sink.self, c.peer, header, destination) : Verdict::kReject;
-  if (c.state != ConnectionState::kUp) return false;
+  if (!is_stream(c)) return false;
   if (verdict == Verdict::kPause) {
     c.rx.paused = true;
     ++core_.counters.parked;
     trace(TraceEvent::kReceivePaused, c.peer);
-    readiness_.set_interest(c, c.interest & ~kReadable);
+    if (c.state == ConnectionState::kUp) readiness_.set_interest(c, c.interest & ~kReadable);
     return false;
   }
   if (verdict == Verdict::kReject) {
@@ -95,7 +95,7 @@ void RxStream::place_staged(Connection& c, std::uint64_t bytes) {
 // Consumes what is staged until a control packet is ready, the connection pauses, or more bytes are
 // needed.
 void RxStream::parse(Connection& c) {
-  while (c.state == ConnectionState::kUp && !c.rx.paused && !c.rx.in_ready_list) {
+  while (is_stream(c) && !c.rx.paused && !c.rx.in_ready_list) {
     const std::uint32_t staged = c.rx.end - c.rx.begin;
     if (c.rx.in_frame) {
       if (staged > 0) place_staged(c, std::min<std::uint64_t>(staged, c.rx.owed));
@@ -129,15 +129,6 @@ void RxStream::set_low_water(Connection& c, bool drained) {
   const int mark = low_water_.next(c.rx.low_water, owed, drained && core_.mode.background);
   if (mark != c.rx.low_water) readiness_.set_low_water(c, mark);
 }
-
-// Where the next read goes: straight to the destination of the frame, and into the read-ahead
-// buffer.
-struct RxStream::Read {
-  iovec parts[kIovsMax];
-  int parts_count = 0;
-  std::uint64_t direct = 0;   // bytes of it that go to the destination
-  std::uint64_t offered = 0;  // all
-};
 
 // Room for the rest of what is needed next, at the front.
 void RxStream::make_room(Connection& c) {
@@ -185,9 +176,11 @@ void RxStream::plan_read(Connection& c, Read& read) {
 // Of what was offered, `got` bytes have come.
 void RxStream::account(Connection& c, const Read& read, std::uint64_t got) {
   ConnectionRx& rx = c.rx;
-  readiness_.has_read(c);
+  if (c.state == ConnectionState::kUp) [[likely]]
+    readiness_.has_read(c);
   note_answer(c);
   core_.counters.bytes_in += got;
+  rx.received += got;
   core_.mode.spend(got);
   const std::uint64_t placed = std::min(got, read.direct);
   if (rx.pieces)
@@ -205,7 +198,8 @@ bool RxStream::pump(Connection& c, int& repolls) {
   int tries = core_.mode.background ? 0 : core_.options.frame_tries;
   DeferFree defer(core_);
   parse(c);
-  while (c.state == ConnectionState::kUp && !c.rx.paused && !c.rx.in_ready_list) {
+  while (is_stream(c) && (c.fd >= 0 || c.rx.spilled.bytes != 0) && !c.rx.paused &&
+         !c.rx.in_ready_list) {
     if (core_.mode.budget == 0) {
       core_.more_to_do = true;
       break;
@@ -218,7 +212,9 @@ bool RxStream::pump(Connection& c, int& repolls) {
     make_room(c);
     Read read;
     plan_read(c, read);
-    const std::int64_t n = core_.net.read(c.fd, read.parts, read.parts_count);
+    const bool spilled = c.rx.spilled.bytes != 0;
+    const std::int64_t n =
+        spilled ? read_spilled(c, read) : core_.net.read(c.fd, read.parts, read.parts_count);
     ++core_.counters.reads;
     if (n == -EAGAIN) {
       ++core_.counters.reads_empty;
@@ -233,14 +229,14 @@ bool RxStream::pump(Connection& c, int& repolls) {
     trace(TraceEvent::kRead, c.peer, static_cast<std::uint64_t>(n), read.offered);
     any = true;
     if (n <= 0) {
-      up_.lose_stream(c, read_loss(n), n == 0);
+      up_.lose_stream(c, read_loss(n), n == 0 ? StreamFailure::kEnd : StreamFailure::kOfRead);
       break;
     }
     const auto got = static_cast<std::uint64_t>(n);
     account(c, read, got);
     if (c.rx.in_frame && c.rx.owed == 0) end_frame(c);
     parse(c);
-    if (got < read.offered && !(c.rx.in_frame && tries-- > 0)) {
+    if (got < read.offered && !spilled && !(c.rx.in_frame && tries-- > 0)) {
       drained = true;  // the socket was empty a moment ago
       break;
     }
@@ -327,7 +323,7 @@ void RxStream::resume(Connection& c) {
   c.rx.paused = false;
   trace(TraceEvent::kReceiveResumed, c.peer);
   DeferFree defer(core_);
-  readiness_.set_interest(c, c.interest | kReadable);
+  if (c.state == ConnectionState::kUp) readiness_.set_interest(c, c.interest | kReadable);
   core_.gate.ask_drain();  // what lies in the socket was announced while it was paused, and will
                            // not be again
   parse(c);
@@ -346,6 +342,8 @@ void RxStream::forget(Connection& c) {
   if (unparsed_ == &c) unparsed_ = nullptr;
   c.rx.begin = c.rx.end;
   put_buffer_away(c);
+  if (c.rx.spilled.bytes != 0) --core_.underway.spilled;
+  give_spilled(c);
 }
 
 }  // namespace mplite

@@ -86,6 +86,17 @@ class RxStream {
 
   // The lane is about to be closed, and its peer stays: the frame on it comes again.
   void undo_frame(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Of a connection that is broken: takes what has come, and closes the descriptor. False: some of
+  // that cannot be taken in the handler, or the peer is lost.
+  bool drain(Connection& c) MPLITE_SIGNAL_SAFE;
+  // Bytes of the stream that have been taken from the sockets.
+  static std::uint64_t received(const Connection& c) MPLITE_SIGNAL_SAFE {
+    return c.rx.received + c.rx.spilled.bytes;
+  }
+  // Reads on where something was left when a connection broke, and can be taken now.
+  void read_all_spilled() MPLITE_SIGNAL_SAFE;
+  // The stream goes on over another connection. What was read of it has its place there.
+  void move(Connection& from, Connection& to) MPLITE_SIGNAL_SAFE;
   // The connection is about to be closed: what was read ahead goes.
   void forget(Connection& c) MPLITE_SIGNAL_SAFE;
 
@@ -120,7 +131,17 @@ class RxStream {
   }
 
  private:
-  struct Read;
+  // Where the next read goes: straight to the destination of the frame, and into the read-ahead
+  // buffer.
+  struct Read {
+    iovec parts[kIovsMax];
+    int parts_count = 0;
+    std::uint64_t direct = 0;   // bytes of it that go to the destination
+    std::uint64_t offered = 0;  // all
+  };
+  MPLITE_ORDINARY bool spill(Connection& c);
+  std::int64_t read_spilled(Connection& c, const Read& read) MPLITE_SIGNAL_SAFE;
+  void give_spilled(Connection& c) MPLITE_SIGNAL_SAFE;
   void make_room(Connection& c) MPLITE_SIGNAL_SAFE;
   void plan_read(Connection& c, Read& read) MPLITE_SIGNAL_SAFE;
   void account(Connection& c, const Read& read, std::uint64_t got) MPLITE_SIGNAL_SAFE;

@@ -7,26 +7,28 @@ namespace mplite {
 namespace {
 
 // old state (row) -> new state (column): kFree, kConnecting, kAwaitChallenge, kAwaitAccept,
-// kAwaitHello, kAwaitProof, kUp
+// kAwaitHello, kAwaitProof, kUp, kBroken
 constexpr bool kLegal[kConnectionStates][kConnectionStates] = {
-    /* kFree           */ {false, true, false, false, true, false, false},
-    /* kConnecting     */ {true, false, true, false, false, false, false},
-    /* kAwaitChallenge */ {true, false, false, true, false, false, false},
-    /* kAwaitAccept    */ {true, false, false, false, false, false, true},
-    /* kAwaitHello     */ {true, false, false, false, false, true, false},
-    /* kAwaitProof     */ {true, false, false, false, false, false, true},
-    /* kUp             */ {true, false, false, false, false, false, false},
+    /* kFree           */ {false, true, false, false, true, false, false, false},
+    /* kConnecting     */ {true, false, true, false, false, false, false, false},
+    /* kAwaitChallenge */ {true, false, false, true, false, false, false, false},
+    /* kAwaitAccept    */ {true, false, false, false, false, false, true, false},
+    /* kAwaitHello     */ {true, false, false, false, false, true, false, false},
+    /* kAwaitProof     */ {true, false, false, false, false, false, true, false},
+    /* kUp             */ {true, false, false, false, false, false, false, true},
+    /* kBroken         */ {true, false, false, false, false, false, false, false},
 };
-static_assert(static_cast<int>(ConnectionState::kUp) + 1 == kConnectionStates);
+static_assert(static_cast<int>(ConnectionState::kBroken) + 1 == kConnectionStates);
 constexpr const char* kConnectionNames[kConnectionStates] = {
-    "free", "connecting", "await challenge", "await accept", "await hello", "await proof", "up"};
+    "free",        "connecting", "await challenge", "await accept", "await hello",
+    "await proof", "up",         "broken"};
 
 // The same of a peer: kIdle, kMaking, kUp, kGone, kLost. Back to kIdle only numbers of processes of
 // other jobs come, for another process.
 constexpr bool kLegalOfPeer[kPeerStates][kPeerStates] = {
     /* kIdle   */ {false, true, false, true, true},
     /* kMaking */ {false, false, true, true, true},
-    /* kUp     */ {false, false, false, true, true},
+    /* kUp     */ {false, true, false, true, true},
     /* kGone   */ {true, false, false, false, false},
     /* kLost   */ {true, false, false, false, false},
 };

@@ -16,13 +16,15 @@ enum class ConnectionState : std::uint8_t {
   kAwaitHello,      // theirs: accepted, nobody known yet; has a deadline
   kAwaitProof,      // theirs: challenged; the rank it claims is not believed yet
   kUp,              // belongs to one peer; frames flow
+  kBroken,          // was up: nothing is written, what has come is still read; its stream goes on
+                    // over the peer's next connection
 };
-inline constexpr int kConnectionStates = 7;
+inline constexpr int kConnectionStates = 8;
 
 enum class PeerState : std::uint8_t {
   kIdle,    // no connection, none wanted
-  kMaking,  // somebody wants one: our attempt is under way, or we gave way in a tie and theirs must
-            // come before the deadline
+  kMaking,  // somebody wants one, or the last one broke: our attempt is under way, or we gave way
+            // in a tie and theirs must come before the deadline
   kUp,      // has a connection
   kGone,    // closed in order: everybody is ending
   kLost,    // given up, with the reason

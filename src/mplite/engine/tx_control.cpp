@@ -14,13 +14,15 @@ namespace mplite {
 namespace {
 
 constexpr int kControlPartsMax = 3;
+// A packet and a frame of more than that are not copied, but kept by their operations.
+constexpr std::uint64_t kBehindCopyMax = 4 * 1024;
 
 }  // namespace
 
 // Whether the next frame may go straight to the socket.
 bool TxQueue::idle(const Peer& p) const {
   const Connection* c = p.connection;
-  return c != nullptr && c->state == ConnectionState::kUp && c->tx.count == 0 &&
+  return c != nullptr && c->state == ConnectionState::kUp && !c->tx.waits() &&
          p.control.head == nullptr && p.bulk.head == nullptr && p.corks == 0;
 }
 
@@ -108,7 +110,8 @@ int TxQueue::send_control(int peer, const iovec* parts, int parts_count) {
     if (gather(peer, header, parts, parts_count)) return 0;
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
-  if (!idle(p) || gathered_peer_ == peer || parts_count > kControlPartsMax)
+  if (!idle(p) || gathered_peer_ == peer || parts_count > kControlPartsMax ||
+      !can_keep(*p.connection, kFrameHeaderBytes + length))
     return keep_control(peer, parts, parts_count, length);
   return control_written(
       peer, parts, parts_count, length,
@@ -147,13 +150,18 @@ int TxQueue::control_written(int peer, const iovec* parts, int parts_count, std:
                              std::int64_t result) {
   trace(TraceEvent::kWrite, peer, static_cast<std::uint64_t>(result), kFrameHeaderBytes + length);
   if (result < 0 && result != -EAGAIN) {
-    up_.lose(peer, write_loss(result));
-    return -write_loss(result);
+    up_.lose_stream(*core_.peers[peer].connection, write_loss(result), StreamFailure::kOfWrite);
+    return core_.peers[peer].state == PeerState::kMaking
+               ? keep_control(peer, parts, parts_count, length)
+               : -write_loss(result);
   }
   const std::uint64_t sent = result > 0 ? static_cast<std::uint64_t>(result) : 0;
   count_written(sent);
   if (sent == kFrameHeaderBytes + length) [[likely]] {
     ++core_.counters.frames_out;
+    keep_packet(*core_.peers[peer].connection,
+                make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length),
+                parts, parts_count);
     return 0;
   }
   ++core_.counters.writes_full;
@@ -202,6 +210,7 @@ int TxQueue::keep_control(int peer, const iovec* parts, int parts_count, std::ui
   Connection& c = *p.connection;
   commit_next(p, c);
   c.tx.frame(0).sent = static_cast<std::uint64_t>(sent);
+  c.tx.kept.taken += static_cast<std::uint64_t>(sent);
   readiness_.set_interest(c, c.interest | kWritable);
   return 0;
 }
@@ -229,8 +238,50 @@ SendOp* TxQueue::queue_behind(int peer, const iovec& packet, FrameKind kind, con
   if (p.lanes != nullptr) p.lanes->transfers_next = false;
   commit_next(p, c, all);
   DeferFree defer(core_);
-  if (advance(c, sent)) readiness_.set_interest(c, c.interest | kWritable);
+  if (!advance(c, sent)) return op;
+  if (c.tx.count > 0 && c.state == ConnectionState::kUp)
+    readiness_.set_interest(c, c.interest | kWritable);
+  else if (c.state == ConnectionState::kUp)
+    settle(c);
   return op;
+}
+
+// Is done already, or else the caller's.
+SendOp* TxQueue::unless_done(SendOp* op, int& error) {
+  if (!op->done) return op;
+  error = op->error;
+  give(op);
+  return nullptr;
+}
+
+// Writes the two pieces, perhaps in halves. `sent`: what the kernel has taken. 0, or as
+// send_behind().
+int TxQueue::write_behind(Connection& c, const iovec (&whole)[2], std::uint64_t& sent) {
+  const int peer = c.peer;
+  const std::uint64_t ahead = whole[0].iov_len, total = ahead + whole[1].iov_len;
+  auto* const head = static_cast<std::uint8_t*>(whole[0].iov_base);
+  auto* const data = static_cast<std::uint8_t*>(whole[1].iov_base);
+  std::uint64_t offered = 0;
+  while (sent == offered && sent < total) {
+    const std::uint64_t length = sent == 0 ? first_write(c, total) : total - sent;
+    c.tuning.halves.wrote(length);
+    const std::uint64_t of_head = std::min(ahead - std::min(sent, ahead), length);
+    const iovec parts[2] = {{head + std::min(sent, ahead), of_head},
+                            {data + (std::max(sent, ahead) - ahead), length - of_head}};
+    const std::int64_t n = of_head == 0 ? core_.net.write(c.fd, parts + 1, 1)
+                                        : core_.net.write(c.fd, parts, length > of_head ? 2 : 1);
+    trace(TraceEvent::kWrite, peer, static_cast<std::uint64_t>(n), length);
+    ++core_.counters.writes;
+    if (n < 0 && n != -EAGAIN) {
+      up_.lose_stream(c, write_loss(n), StreamFailure::kOfWrite);
+      if (core_.peers[peer].state != PeerState::kMaking) return -write_loss(n);
+      return sent == 0 ? -EAGAIN : 0;
+    }
+    offered += length;
+    sent += n > 0 ? static_cast<std::uint64_t>(n) : 0;
+    note_taken(c, sent == offered, length);
+  }
+  return 0;
 }
 
 int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const void* data,
@@ -242,7 +293,7 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
     return -EAGAIN;
   if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
-  if (bytes > c->tuning.frames.bytes() ||
+  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, kBehindCopyMax) ||
       (sends_.free_count() < 2 && (core_.mode.in_signal_handler || !sends_.reserve(64))))
     return -EAGAIN;
 
@@ -258,36 +309,19 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
   std::memset(head + ahead + kFrameHeaderBytes, 0, header.pad);
   ahead += head_bytes(header);
 
-  const auto* from = static_cast<const std::uint8_t*>(data);
-  const std::uint64_t total = ahead + bytes;
-  std::uint64_t sent = 0, offered = 0;
-  while (sent == offered && sent < total) {
-    const std::uint64_t length = sent == 0 ? first_write(*c, total) : total - sent;
-    c->tuning.halves.wrote(length);
-    const std::uint64_t of_head = std::min(ahead - std::min(sent, ahead), length);
-    const iovec parts[2] = {
-        {head + std::min(sent, ahead), of_head},
-        {const_cast<std::uint8_t*>(from) + (std::max(sent, ahead) - ahead), length - of_head}};
-    const std::int64_t n = of_head == 0 ? core_.net.write(c->fd, parts + 1, 1)
-                                        : core_.net.write(c->fd, parts, length > of_head ? 2 : 1);
-    trace(TraceEvent::kWrite, peer, static_cast<std::uint64_t>(n), length);
-    ++core_.counters.writes;
-    if (n < 0 && n != -EAGAIN) {
-      up_.lose(peer, write_loss(n));
-      return -write_loss(n);
-    }
-    offered += length;
-    sent += n > 0 ? static_cast<std::uint64_t>(n) : 0;
-    note_taken(*c, sent == offered, length);
-  }
-  if (sent == total) {
-    count_written(total);
+  const iovec whole[2] = {{head, ahead}, {const_cast<void*>(data), bytes}};
+  std::uint64_t sent = 0;
+  if (const int rc = write_behind(*c, whole, sent); rc < 0) return rc;
+  if (sent == ahead + bytes && (!c->tx.kept.on || sent <= kBehindCopyMax)) {
+    count_written(sent);
     core_.counters.frames_out += 2;
+    keep_written(*c, whole);
     return 0;
   }
 
-  out = queue_behind(peer, packet, kind, data, bytes, sent);
-  return 0;
+  int error = 0;
+  out = unless_done(queue_behind(peer, packet, kind, data, bytes, sent), error);
+  return -error;
 }
 
 }  // namespace mplite

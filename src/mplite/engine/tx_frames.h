@@ -36,6 +36,10 @@ inline std::uint64_t payload_sent(const FrameHeader& header,
   return sent > head_bytes(header) ? sent - head_bytes(header) : 0;
 }
 
+// Adds the rest of the frame to the list. False: it was full before.
+bool list_frame(OutFrame& f, iovec (&parts)[kIovsMax], int& parts_count,
+                std::uint64_t& offered) MPLITE_SIGNAL_SAFE;
+
 // Copies on the heap.
 MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes);
 MPLITE_ORDINARY void free_copy(std::uint8_t* copy);

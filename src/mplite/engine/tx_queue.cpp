@@ -34,37 +34,40 @@ std::uint64_t shorten(iovec* parts, int& parts_count, std::uint64_t bytes) {
 // The rest of the frames, as far as there is room in the list. Their bytes.
 std::uint64_t list_frames(ConnectionTx& tx, iovec (&parts)[kIovsMax], int& parts_count) {
   std::uint64_t offered = 0;
-  for (int i = 0; i < tx.count && parts_count < kIovsMax; ++i) {
-    OutFrame& f = tx.frame(i);
-    if (f.sent < kFrameHeaderBytes) {
-      parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + f.sent,
-                              kFrameHeaderBytes - f.sent};
-      offered += kFrameHeaderBytes - f.sent;
-    }
-    if (f.sent < head_bytes(f.header) && f.header.pad > 0) {
-      if (parts_count == kIovsMax) break;
-      const std::uint64_t rest =
-          std::min<std::uint64_t>(f.header.pad, head_bytes(f.header) - f.sent);
-      parts[parts_count++] = {const_cast<std::uint8_t*>(kPadding), rest};
-      offered += rest;
-    }
-    const std::uint64_t skip = payload_sent(f.header, f.sent);
-    const std::uint64_t rest = f.header.length - skip;
-    if (rest == 0) continue;
-    if (!f.pieces) {
-      if (parts_count == kIovsMax) break;
-      parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, rest};
-      offered += rest;
-      continue;
-    }
-    std::uint64_t listed = 0;
-    parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
-    offered += listed;  // less than the rest only when the list is full, which ends the loop
-  }
+  for (int i = 0; i < tx.count; ++i)
+    if (!list_frame(tx.frame(i), parts, parts_count, offered)) break;
   return offered;
 }
 
 }  // namespace
+
+bool list_frame(OutFrame& f, iovec (&parts)[kIovsMax], int& parts_count, std::uint64_t& offered) {
+  if (parts_count == kIovsMax) return false;
+  if (f.sent < kFrameHeaderBytes) {
+    parts[parts_count++] = {reinterpret_cast<std::uint8_t*>(&f.header) + f.sent,
+                            kFrameHeaderBytes - f.sent};
+    offered += kFrameHeaderBytes - f.sent;
+  }
+  if (f.sent < head_bytes(f.header) && f.header.pad > 0) {
+    if (parts_count == kIovsMax) return false;
+    const std::uint64_t rest = std::min<std::uint64_t>(f.header.pad, head_bytes(f.header) - f.sent);
+    parts[parts_count++] = {const_cast<std::uint8_t*>(kPadding), rest};
+    offered += rest;
+  }
+  const std::uint64_t skip = payload_sent(f.header, f.sent);
+  const std::uint64_t rest = f.header.length - skip;
+  if (rest == 0) return true;
+  if (parts_count == kIovsMax) return false;
+  if (!f.pieces) {
+    parts[parts_count++] = {const_cast<std::uint8_t*>(f.payload) + skip, rest};
+    offered += rest;
+    return true;
+  }
+  std::uint64_t listed = 0;
+  parts_count += f.pieces.list(rest, parts + parts_count, kIovsMax - parts_count, listed);
+  offered += listed;
+  return listed == rest;
+}
 
 MPLITE_ORDINARY std::uint8_t* new_copy(std::uint64_t bytes) {
   return static_cast<std::uint8_t*>(std::malloc(bytes));
@@ -87,7 +90,9 @@ void TxQueue::free_stale() {
 bool TxQueue::refill() {
   free_stale();
   const bool frames = core_.lane_sets.used_count() == 0 || lane_frames_.reserve(64);
-  return sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket) && frames;
+  const bool kept = !core_.options.resume || (kept_nodes_.reserve(128 + spare_blocks_) &&
+                                              kept_blocks_.reserve(spare_blocks_));
+  return sends_.reserve(128) && control_blocks_.reserve(kSendsPerPacket) && frames && kept;
 }
 
 void TxQueue::enqueue(Peer& p, SendOp* op) {
@@ -143,6 +148,10 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   if (c.lane != 0 && lane_frames_.free_count() == 0 &&
       (core_.mode.in_signal_handler || !lane_frames_.reserve(64)))
     return false;
+  if (!can_keep(c, 0)) {
+    starve(c);
+    return false;
+  }
   const std::uint64_t rest = op->total - op->committed;
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
   const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
@@ -175,6 +184,7 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
 bool TxQueue::advance(Connection& c, std::uint64_t bytes) {
   const std::uint64_t handle = c.pool_handle;
   count_written(bytes);
+  c.tx.kept.taken += bytes;
   while (bytes > 0) {
     OutFrame& f = c.tx.frame(0);
     const std::uint64_t rest = head_bytes(f.header) + f.header.length - f.sent;
@@ -185,11 +195,10 @@ bool TxQueue::advance(Connection& c, std::uint64_t bytes) {
       return true;
     }
     bytes -= rest;
-    SendOp* op = f.op;
     c.tx.pop();
     if (c.lane != 0) continue;  // until it is acknowledged
-    end_frame(op, 0);
-    if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
+    keep_frame(c, f);
+    if (c.pool_handle != handle || !is_stream(c)) return false;
   }
   return true;
 }
@@ -235,9 +244,19 @@ void TxQueue::flush(Connection& connection) {
   if (p.corks > 0) return;
   c->tx.flushing = true;
   DeferFree defer(core_);  // c stays readable memory even if it is lost below
-  if (gathered_peer_ == peer && c->lane == 0) commit_gathered(*c);
+  if (!begin_flush(*c)) {
+    c->tx.flushing = false;
+    return;
+  }
+  bool settled = false;
   for (;;) {
     while (c->tx.count < ConnectionTx::kFrames && !has_enough(p, *c) && commit_next(p, *c)) {}
+    if (c->tx.count == 0 && !settled) {
+      settled = true;
+      settle(*c);
+      if (c->state != ConnectionState::kUp) break;
+      continue;  // what was completed may have sent something
+    }
     if (c->tx.count == 0) {
       readiness_.set_interest(*c, c->interest & ~kWritable);
       break;
@@ -256,13 +275,15 @@ void TxQueue::flush(Connection& connection) {
     ++core_.counters.writes;
     if (n < 0 && n != -EAGAIN) {
       c->tx.flushing = false;
-      up_.lose_stream(*c, write_loss(n), false);
+      up_.lose_stream(*c, write_loss(n), StreamFailure::kOfWrite);
       break;
     }
     if (n > 0 && !advance(*c, static_cast<std::uint64_t>(n))) break;
     const bool whole = n == static_cast<std::int64_t>(offered);
     note_taken(*c, whole, offered);
+    settled = false;
     if (!whole) {
+      if (c->tx.kept.awaited > 0) await(*c);
       readiness_.set_interest(*c, c->interest | kWritable);
       if (timed && c->state == ConnectionState::kUp) up_.lanes_wait(peer);
       break;
@@ -288,7 +309,7 @@ void TxQueue::give(SendOp* op) {
 
 // Done, well or badly. The callback may send, release, or lose the peer.
 void TxQueue::finish(SendOp* op, int error) {
-  --core_.underway.queued_sends;
+  if (!op->taken) --core_.underway.queued_sends;
   if (op == gather_op_) gather_op_ = nullptr;
   op->done = true;
   op->error = error;
@@ -323,6 +344,7 @@ void TxQueue::fail_sends(int peer, int error) {
   // Operations with frames first: some of them stand in the queue as well (partly committed), and
   // are finished there.
   if (Connection* c = p.connection; c != nullptr) {
+    fail_kept(*c, error);
     if (gathered_peer_ == peer) commit_gathered(*c);
     while (c->tx.count > 0) {
       SendOp* op = c->tx.frame(0).op;
@@ -368,13 +390,9 @@ int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data
     DeferFree defer(core_);
     flush(peer);
   }
-  if (op->done) {
-    const int error = op->error;
-    give(op);
-    return -error;
-  }
-  out = op;
-  return 0;
+  int error = 0;
+  out = unless_done(op, error);
+  return -error;
 }
 
 void TxQueue::on_done(SendOp* op, void (*done)(void* arg, int error), void* arg) {
@@ -411,10 +429,9 @@ bool TxQueue::keep_copy(SendOp* op) {
 }
 
 void TxQueue::release(SendOp* op) {
-  if (op->done)
-    give(op);
-  else
-    op->released = true;
+  if (op->done) return give(op);
+  if (op->kept > 0) core_.peers[op->peer].connection->tx.kept.awaited -= op->kept;
+  op->released = true;
 }
 
 }  // namespace mplite

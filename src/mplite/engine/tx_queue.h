@@ -40,12 +40,15 @@ struct SendOp {
   std::uint8_t* block =
       nullptr;  // heap copy of a large control packet, or of what the kernel did not take
   ControlBlock* control_block = nullptr;  // the same in the handler
-  std::uint32_t frames = 0;  // committed and not yet wholly written; on a lane: not acknowledged
+  std::uint32_t frames = 0;  // committed and not yet wholly written; on a lane, or kept: not
+                             // acknowledged
+  std::uint32_t kept = 0;    // of these, those that are kept (kept.h)
   int peer = -1;
   int error = 0;
   FrameKind kind = FrameKind::kControl;
   bool all_committed = false;
   bool done = false;
+  bool taken = false;  // the kernel has all of it, and it is complete when that is acknowledged
   bool released = false;
   static constexpr std::size_t kInlineBytes = 160;  // a device packet without data fits
   std::uint8_t inline_bytes[kInlineBytes];
@@ -61,6 +64,7 @@ class TxQueue {
   static constexpr std::size_t kBehindPacketMax = 64;
   static constexpr std::uint32_t kGatherBytes = 8 * 1024;
   static constexpr std::uint32_t kGatherPacketMax = 1024;
+  static constexpr std::uint32_t kSpareBlocks = 64;  // 512 KB
 
   TxQueue(EngineCore& core, Upcalls& up, Readiness& readiness);
   TxQueue(const TxQueue&) = delete;
@@ -106,6 +110,16 @@ class TxQueue {
   bool acknowledge(int peer, int number, std::uint64_t frames) MPLITE_SIGNAL_SAFE;
   // What is on the lane, which is closed, and was not acknowledged goes over another.
   void send_again(int peer, int lane) MPLITE_SIGNAL_SAFE;
+  // Of those that are complete when the peer's kernel has them, what has happened since the last
+  // look. `idle`: the caller has nothing else to do.
+  void look_at_awaited(bool idle = false) MPLITE_SIGNAL_SAFE;
+  // Whether the peer, which has received so many bytes of what was sent on the connection and on
+  // those before it, can be sent all that follows.
+  static bool covers(const Connection& c, std::uint64_t received) MPLITE_SIGNAL_SAFE;
+  // What is on its way out leaves over another connection, from that byte on (go_on), or from where
+  // the kernel has taken all. False: a completion lost the connection.
+  void move(Connection& from, Connection& to) MPLITE_SIGNAL_SAFE;
+  bool go_on(Connection& c, std::uint64_t received) MPLITE_SIGNAL_SAFE;
   // Everything queued for the peer completes with `error`.
   void fail_sends(int peer, int error) MPLITE_SIGNAL_SAFE;
 
@@ -120,6 +134,7 @@ class TxQueue {
   }
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   void flush_lanes(int peer) MPLITE_SIGNAL_SAFE;
+  bool begin_flush(Connection& c) MPLITE_SIGNAL_SAFE;
   static SendQueue& next_queue(Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
   static bool spreads(const Peer& p) MPLITE_SIGNAL_SAFE {
     return p.lanes != nullptr && p.lanes->spread;
@@ -145,6 +160,8 @@ class TxQueue {
                              std::uint32_t length) MPLITE_SIGNAL_SAFE;
   SendOp* queue_behind(int peer, const iovec& packet, FrameKind kind, const void* data,
                        std::uint64_t bytes, std::uint64_t sent) MPLITE_SIGNAL_SAFE;
+  int write_behind(Connection& c, const iovec (&whole)[2], std::uint64_t& sent) MPLITE_SIGNAL_SAFE;
+  SendOp* unless_done(SendOp* op, int& error) MPLITE_SIGNAL_SAFE;
   int control_written(int peer, const iovec* parts, int parts_count, std::uint64_t length,
                       std::int64_t result) MPLITE_SIGNAL_SAFE;
   int keep_control(int peer, const iovec* parts, int parts_count, std::uint64_t length,
@@ -160,6 +177,39 @@ class TxQueue {
     --op->frames;
     if (op->all_committed && op->frames == 0) finish(op, error);
   }
+  // tx_kept.cpp. Whether so many bytes, or a frame, can be kept when they have been written: in the
+  // handler, where there may be no memory.
+  bool can_keep(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    return !c.tx.kept.on || !core_.mode.in_signal_handler || has_room_for(c, bytes);
+  }
+  bool has_room_for(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void starve(Connection& c) MPLITE_SIGNAL_SAFE;
+  void keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
+                   int parts_count) MPLITE_SIGNAL_SAFE;
+  void keep_written(Connection& c, const iovec (&whole)[2]) MPLITE_SIGNAL_SAFE;
+  void keep_bytes(Connection& c, const std::uint8_t* from, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void keep_frame(Connection& c, const OutFrame& f) MPLITE_SIGNAL_SAFE;
+  bool add_block(Connection& c) MPLITE_SIGNAL_SAFE;
+  void forget_kept(Connection& c) MPLITE_SIGNAL_SAFE;
+  void fail_kept(Connection& c, int error) MPLITE_SIGNAL_SAFE;
+  void end_node(Connection& c, KeptPart* k, int error) MPLITE_SIGNAL_SAFE;
+  void give(KeptPart* k) MPLITE_SIGNAL_SAFE;
+  bool trim(Connection& c) MPLITE_SIGNAL_SAFE;
+  void settle(Connection& c) MPLITE_SIGNAL_SAFE;
+  void await(Connection& c) MPLITE_SIGNAL_SAFE;
+  void ask_to_be_told(Connection& c) MPLITE_SIGNAL_SAFE;
+  void no_longer_told(Connection& c) MPLITE_SIGNAL_SAFE;
+  void forget_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool copy_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
+  static OutFrame as_written(const KeptPart& k) MPLITE_SIGNAL_SAFE;
+  static void copy_frame(OutFrame& f, std::uint64_t from, std::uint8_t* to,
+                         std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  // tx_again.cpp
+  void set_again(ConnectionTx& tx, KeptPart* k, std::uint64_t from) MPLITE_SIGNAL_SAFE;
+  void rewind(OutFrame& f, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
+  bool send_kept_again(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool write_again(Connection& c, const iovec* parts, int parts_count,
+                   std::uint64_t offered) MPLITE_SIGNAL_SAFE;
   void end_oldest(LaneFrames& frames, int error) MPLITE_SIGNAL_SAFE;
   void fail_frames(LaneFrames& frames, int error) MPLITE_SIGNAL_SAFE;
   void give(SendOp* op) MPLITE_SIGNAL_SAFE;
@@ -169,6 +219,11 @@ class TxQueue {
   Readiness& readiness_;
   Pool<SendOp> sends_;
   Pool<LaneFrame> lane_frames_;
+  Pool<KeptPart> kept_nodes_;
+  Pool<KeptBlock, 8> kept_blocks_;
+  std::uint32_t spare_blocks_ = kSpareBlocks;  // that the handler should find
+  Connection* awaited_ = nullptr;              // those of which somebody waits for acknowledgements
+  Connection* awaited_last_ = nullptr;
   Pool<ControlBlock, 8>
       control_blocks_;  // for the handler, where larger control packets cannot go to the heap
   SendOp* stale_ =

@@ -1,12 +1,20 @@
 // What the lower parts of an engine ask of those above them, which they do not know: defined in
 // engine.cpp, where all parts are. Used by readiness.h, tx_queue.h, rx_stream.h and connector.h.
 #pragma once
+#include <cstdint>
+
 #include "mplite/base/signal_safe.h"
 
 namespace mplite {
 
 class Engine;
 struct Connection;
+
+enum class StreamFailure : std::uint8_t {
+  kOfWrite,  // or the peer is silent: something may still be read
+  kOfRead,   // nothing more can be read
+  kEnd,      // the same, as the peer has ended it
+};
 
 class Upcalls {
  public:
@@ -19,9 +27,9 @@ class Upcalls {
   // Something long for the peer is about to be queued; data of it waits for the network.
   void want_lanes(int peer) MPLITE_SIGNAL_SAFE;
   void lanes_wait(int peer) MPLITE_SIGNAL_SAFE;
-  // A connection that is up has failed by `error`, an errno or a fault of loss.h; `ended`: or has
-  // been ended by the peer. Its peer is lost, unless it is a lane without data on it.
-  void lose_stream(Connection& c, int error, bool ended) MPLITE_SIGNAL_SAFE;
+  // A connection that is up has failed by `error`, an errno or a fault of loss.h. What was on it
+  // goes over another; if there can be none its peer is lost.
+  void lose_stream(Connection& c, int error, StreamFailure how) MPLITE_SIGNAL_SAFE;
   // Engine::refill.
   MPLITE_ORDINARY bool refill();
 

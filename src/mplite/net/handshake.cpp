@@ -30,8 +30,10 @@ struct Statement {
   std::uint8_t initiator[32];
   std::uint8_t nonce_initiator[kNonceBytes];
   std::uint8_t nonce_acceptor[kNonceBytes];
+  std::uint32_t unused;
+  StreamPosition position;
 };
-static_assert(sizeof(Statement) == 16 + 12 + 32 + 2 * kNonceBytes);
+static_assert(sizeof(Statement) == 16 + 12 + 32 + 2 * kNonceBytes + 4 + sizeof(StreamPosition));
 
 // And a stream's key.
 struct KeyStatement {
@@ -42,9 +44,9 @@ static_assert(sizeof(KeyStatement) == sizeof(Statement) + 32 &&
               kStreamKeyBytes == crypto_auth_BYTES);
 
 using Label = char[sizeof Statement::label];
-constexpr Label kChallengeLabel = "lite2 challenge", kProofLabel = "lite2 proof",
-                kAcceptLabel = "lite2 accept", kFromInitiatorLabel = "lite2 a to b",
-                kFromAcceptorLabel = "lite2 b to a";
+constexpr Label kChallengeLabel = "lite3 challenge", kProofLabel = "lite3 proof",
+                kAcceptLabel = "lite3 accept", kFromInitiatorLabel = "lite3 a to b",
+                kFromAcceptorLabel = "lite3 b to a";
 
 Statement statement(const HelloContext& context, const Label& label, const Hello& h,
                     const std::uint8_t* nonce_initiator, const std::uint8_t* nonce_acceptor) {
@@ -56,6 +58,7 @@ Statement statement(const HelloContext& context, const Label& label, const Hello
   if (context.initiator != nullptr) std::memcpy(s.initiator, context.initiator, sizeof s.initiator);
   std::memcpy(s.nonce_initiator, nonce_initiator, kNonceBytes);
   std::memcpy(s.nonce_acceptor, nonce_acceptor, kNonceBytes);
+  s.position = h.position;
   return s;
 }
 
@@ -178,6 +181,7 @@ HelloFault hello_prove(const HelloContext& context, const Hello& sent, const Hel
   if (fault != HelloFault::kNone) return fault;
   Hello answer =
       blank(context.realm, HelloKind::kProof, challenge.protection, sent.from, sent.to, sent.nonce);
+  answer.position = context.position;
   sign(context, answer, sent.nonce, challenge.nonce);
   proof = answer;
   return HelloFault::kNone;
@@ -195,6 +199,7 @@ HelloFault hello_accept(const HelloContext& context, const Hello& sent, const He
   if (fault != HelloFault::kNone) return fault;
   Hello answer =
       blank(context.realm, HelloKind::kAccept, sent.protection, sent.from, sent.to, sent.nonce);
+  answer.position = context.position;
   sign(context, answer, proof.nonce, sent.nonce);
   acceptance = answer;
   return HelloFault::kNone;

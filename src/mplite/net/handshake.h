@@ -9,11 +9,11 @@
 //                              <-   accept     nonceB, mac                    hello_done
 //
 // mac = HMAC-SHA512-256 (libsodium crypto_auth, key: the realm's secret) over label | realm |
-// protection | from | to | A's public key (in a job the lane's number) | nonceA | nonceB. The label
-// and the ranks differ in every message and direction, both nonces are fresh, so neither replay nor
-// reflection helps a stranger. Each side needs to remember only the Hello that it sent last.
-// Somebody who can change packets on the path afterwards is found out by the stream's own tags,
-// where it has them (record.h).
+// protection | from | to | A's public key (in a job the lane's number) | nonceA | nonceB |
+// position. The label and the ranks differ in every message and direction, both nonces are fresh,
+// so neither replay nor reflection helps a stranger. Each side needs to remember only the Hello
+// that it sent last. Somebody who can change packets on the path afterwards is found out by the
+// stream's own tags, where it has them (record.h).
 #pragma once
 #include <cstdint>
 
@@ -42,6 +42,7 @@ struct HelloContext {
   const std::uint8_t* initiator = nullptr;  // 32 bytes: between jobs A's public key; of a lane its
                                             // number, and zeros
   std::uint8_t protection = 0;              // what we offer
+  StreamPosition position = {};             // ours, for hello_prove and hello_accept
 };
 
 // Whether this is the first message of a process of another job; then its public key is in `mac`,

@@ -28,6 +28,15 @@ enum class HelloRealm : std::uint8_t {
   kPair = 2,  // the key of the two processes, which have been told of each other
 };
 
+// Between two ranks: the stream that each sends to the other goes on over the next connection where
+// it was when the last one broke.
+struct StreamPosition {
+  static constexpr std::uint64_t kNone = ~std::uint64_t{0};
+  std::uint64_t received;     // bytes of the other's stream; kNone: it cannot go on
+  std::uint64_t connections;  // that have carried it, the one that is being made included only
+                              // in kAccept
+};
+
 struct Hello {
   std::uint32_t magic;
   std::uint8_t version;
@@ -40,8 +49,9 @@ struct Hello {
                      // what the other one has said in `from`
   std::uint8_t nonce[kNonceBytes];
   std::uint8_t mac[kMacBytes];  // in kHello zero; between jobs there the speaker's public key
+  StreamPosition position;      // of the speaker: in kProof and kAccept within a job, else zero
 };
-inline constexpr std::size_t kHelloBytes = 64;
+inline constexpr std::size_t kHelloBytes = 80;
 static_assert(sizeof(Hello) == kHelloBytes && std::is_trivially_copyable_v<Hello>);
 
 }  // namespace mplite

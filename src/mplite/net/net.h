@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 
@@ -75,6 +76,11 @@ class Net {
   // Of what was written, the kernel holds at most about so much that it has not sent (0: as much as
   // its buffer has room for): a write takes no more.
   virtual void set_unsent_limit(int, int) MPLITE_SIGNAL_SAFE {}
+  // Of what was written, the bytes that the peer's kernel has not acknowledged, or more; what it
+  // has acknowledged the peer can read, though the connection break. -errno: not known.
+  virtual std::int64_t unacknowledged(int) MPLITE_SIGNAL_SAFE { return -EOPNOTSUPP; }
+  // What arrives from now on is neither taken nor acknowledged: read() gives the rest.
+  virtual void stop_receiving(int) MPLITE_SIGNAL_SAFE {}
   // Readiness, level-triggered. interest == 0 keeps fd registered but silent.
   virtual int watch(int fd, std::uint64_t token,
                     unsigned interest) MPLITE_SIGNAL_SAFE = 0;  // first time

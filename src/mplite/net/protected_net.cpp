@@ -145,6 +145,14 @@ int ProtectedNet::set_receive_low_water(int fd, int bytes) {
   return below_.set_receive_low_water(fd, bytes);
 }
 
+std::int64_t ProtectedNet::unacknowledged(int fd) {
+  const Stream* const s = stream_of(fd);
+  const std::int64_t below = below_.unacknowledged(fd);
+  if (s == nullptr || below < 0) return below;
+  const std::int64_t left = s->sealed != nullptr ? s->sealed->end - s->sealed->begin : 0;
+  return below + left == 0 ? 0 : below + left + kRecordBytesMax;
+}
+
 // ---- the way in ----
 
 // Content that was opened before.
@@ -271,6 +279,7 @@ std::int64_t ProtectedNet::write(int fd, const iovec* iov, int iovs) {
     Buffer& sealed = *s->sealed;
     const iovec part = {sealed.bytes + sealed.begin, sealed.end - sealed.begin};
     const std::int64_t n = below_.write(fd, &part, 1);
+    if (n < 0 && n != -EAGAIN && written > 0) break;  // what was taken counts; the next call fails
     if (n < 0 && n != -EAGAIN) return n;
     sealed.begin += n > 0 ? static_cast<std::uint32_t>(n) : 0;
     if (sealed.begin != sealed.end) {

@@ -64,6 +64,9 @@ class ProtectedNet final : public Net {
   void set_unsent_limit(int fd, int bytes) MPLITE_SIGNAL_SAFE override {
     below_.set_unsent_limit(fd, bytes);
   }
+  // Of content: a record of which the end is missing is of no use to the peer.
+  std::int64_t unacknowledged(int fd) MPLITE_SIGNAL_SAFE override;
+  void stop_receiving(int fd) MPLITE_SIGNAL_SAFE override { below_.stop_receiving(fd); }
   int watch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int rewatch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int unwatch(int fd) MPLITE_SIGNAL_SAFE override;

@@ -65,6 +65,11 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
       std::snprintf(text, size, "rank %d does not answer at %s: another of its addresses does",
                     peer, from);
       return;
+    case NoteCode::kConnectionBroken:
+      std::snprintf(text, size,
+                    "the connection to rank %d (%s) broke: %s; the job goes on over another one",
+                    peer, from, reason);
+      return;
     case NoteCode::kLaneLost:
       std::snprintf(text, size,
                     "one of the connections to rank %d (%s) is lost: %s; the job goes on "

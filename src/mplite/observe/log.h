@@ -22,6 +22,7 @@ enum class NoteCode : std::uint8_t {
   kAddressFailed,     // peer does not answer at `from`, one of its addresses; error
   kAddressSlow,       // peer was reached at another address before it answered at `from`
   kPeerLost,          // peer; error
+  kConnectionBroken,  // peer, error, address: its first one, which was made again
   kLaneLost,          // peer, error, address: one of several connections to it
   kForeignLost,       // a process of another job, at `from`; error
   kBadFrame,          // peer; nonsense in the stream of a proved peer

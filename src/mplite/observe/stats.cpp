@@ -98,6 +98,17 @@ constexpr CounterInfo kTable[] = {
      &Counters::connections_refused},
     {"ties", kConnections, "connections",
      "Connections that both sides had begun, and of which one was kept.", &Counters::ties},
+    {"connections_broken", kTrouble, "connections",
+     "Connections that broke; the stream goes on over another one, if the peer can be reached "
+     "(LITE_RESUME).",
+     &Counters::connections_broken},
+    {"resent_bytes", kTrouble, "bytes",
+     "What was sent again, as it had been under way on connections that broke.",
+     &Counters::resent_bytes},
+    {"resume_gaps", kTrouble, "times",
+     "There was no memory to keep what had been sent: a connection that broke then could not go "
+     "on.",
+     &Counters::resume_gaps},
     {"lanes", kConnections, "connections",
      "Connections beside the first one to a peer, for long data (LITE_LANES).", &Counters::lanes},
     {"lanes_lost", kTrouble, "connections",

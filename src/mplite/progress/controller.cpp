@@ -110,6 +110,10 @@ void Controller::host_may_go_on() {
 
 void Controller::leave_library(int call) {
   if (!state_.running || kind() == ControllerKind::kSync) return;
+  if (state_.engine->awaits_acknowledgements()) [[unlikely]] {
+    Hold hold(state_.engine->gate());
+    state_.engine->copy_unacknowledged();
+  }
   if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
   leave_by_signal(call);
   host_thread_.wake_if_due();

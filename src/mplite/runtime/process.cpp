@@ -107,6 +107,7 @@ static void take_knobs(const Knobs& knobs, EngineOptions& options) {
   options.frame_bytes = knobs.frame_bytes;
   options.low_water_bytes = knobs.low_water_bytes;
   options.lanes = knobs.lanes;
+  options.resume = knobs.resume;
   if (rlimit limit = {}; getrlimit(RLIMIT_NOFILE, &limit) == 0)
     options.lane_descriptor_max =
         static_cast<int>(std::min<rlim_t>(limit.rlim_cur / 2, options.lane_descriptor_max));

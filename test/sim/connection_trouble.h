@@ -1,4 +1,5 @@
-// Lanes that break, of simulated ranks, while their peers' first connections stay.
+// Connections that break, of simulated ranks that are to go on all the same: lanes while their
+// peers' first connections stay, or any.
 #pragma once
 #include <vector>
 
@@ -23,6 +24,27 @@ inline void break_a_lane(Random& random, FakeWorld& world, int a, int b,
   for (const int fd : world.connected(a, b))
     if (fd != first_of_a && world.far_end(fd) != first_of_b) lanes.push_back(fd);
   if (!lanes.empty()) world.reset(lanes[random.below(lanes.size())]);
+}
+
+inline void always_resume(mplite::EngineOptions& options) {
+  options.resume = true;
+  options.send_copy_max = 64u << 20;  // or else there are gaps
+  options.connect_timeout_ns = 1'000'000'000'000;
+  options.stream.keepalive_idle_s = 2;
+  options.stream.keepalive_interval_s = 1;
+}
+
+// One of the connections between two ranks, or all, break, or one falls silent.
+inline void break_some(Random& random, FakeWorld& world, int a, int b) {
+  if (a == b) return;
+  if (random.chance(300)) return world.cut(a, b);
+  const std::vector<int> all = world.connected(a, b);
+  if (all.empty()) return;
+  const int fd = all[random.below(all.size())];
+  if (random.chance(100))
+    world.mute_socket(fd);
+  else
+    world.reset(fd);
 }
 
 }  // namespace sim
