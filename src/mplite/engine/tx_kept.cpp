@@ -317,25 +317,29 @@ void TxQueue::copy_frame(OutFrame& f, std::uint64_t from, std::uint8_t* to, std:
 void TxQueue::look_at_awaited(bool idle) {
   DeferFree defer(core_);
   for (int turns = core_.underway.unacknowledged; turns > 0 && awaited_ != nullptr; --turns) {
-    Connection* const c = awaited_;
-    KeptStream& kept = c->tx.kept;
-    forget_awaited(*c);
-    no_longer_told(*c);
-    if (kept.starved && c->state == ConnectionState::kUp) {
-      kept.starved = false;
-      flush(*c);
-    }
-    if (kept.listed || kept.awaited == 0 || !trim(*c)) continue;
-    if (kept.looks < kLooks) ++kept.looks;
-    if (kept.awaited > 0 && (idle || (kept.looks == kLooks && kept.bytes <= kCopyBytes)) &&
-        !copy_awaited(*c) && c->state != ConnectionState::kUp)
-      continue;
-    // Who reads nothing at present (RxStream pauses) does not hear of the end otherwise.
-    if (kept.awaited > 0 && idle && core_.net.has_ended(c->fd))
-      up_.lose_stream(*c, ECONNRESET, StreamFailure::kOfWrite);
-    else if (kept.awaited > 0)
-      await(*c);
+    Connection& c = *awaited_;
+    forget_awaited(c);
+    no_longer_told(c);
+    look_at_awaited(c, idle);
   }
+}
+
+void TxQueue::look_at_awaited(Connection& c, bool idle) {
+  KeptStream& kept = c.tx.kept;
+  const auto is_up = [&c] { return c.state == ConnectionState::kUp; };
+  if (kept.starved && is_up()) {
+    kept.starved = false;
+    flush(c);
+  }
+  if (!is_up() || kept.listed || kept.awaited == 0 || !trim(c) || kept.awaited == 0) return;
+  if (kept.looks < kLooks) ++kept.looks;
+  if (idle || (kept.looks == kLooks && kept.bytes <= kCopyBytes)) copy_awaited(c);
+  if (!is_up() || kept.awaited == 0) return;
+  // Who reads nothing at present (RxStream pauses) does not hear of the end otherwise.
+  if (idle && core_.net.has_ended(c.fd))
+    up_.lose_stream(c, ECONNRESET, StreamFailure::kOfWrite);
+  else
+    await(c);
 }
 
 // The peer is lost, or nobody is there any more.

@@ -184,6 +184,7 @@ class TxQueue {
   }
   bool has_room_for(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   void starve(Connection& c) MPLITE_SIGNAL_SAFE;
+  void look_at_awaited(Connection& c, bool idle) MPLITE_SIGNAL_SAFE;
   void keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
                    int parts_count) MPLITE_SIGNAL_SAFE;
   void keep_written(Connection& c, const iovec (&whole)[2]) MPLITE_SIGNAL_SAFE;
