@@ -1,0 +1,364 @@
+// Connections that break and are made again, between engines on the fake network: at every byte, on
+// one side only, with a receiver that does not take what has come, and when the stream cannot go
+// on.
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "mplite/net/frame.h"
+#include "sim_ranks.h"
+
+#include "run_tests.h"
+
+using namespace mplite;
+
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+std::function<void(EngineOptions&)> resuming(std::uint8_t protection = 0) {
+  return [protection](EngineOptions& o) {
+    o.resume = true;
+    o.connect_timeout_ns = 30'000'000'000;
+    o.protection = protection;
+    o.frame_bytes = 600;
+  };
+}
+
+// Numbered control packets, a channel message and a transfer in each direction.
+struct Traffic {
+  static constexpr std::size_t kChannel = 300, kTransfer = 1'500;
+  static constexpr std::uint32_t kPackets = 6;
+  SimRanks& r;
+  Bytes out[2][2], in[2][2];
+  MPID_ChannelId channel_in[2] = {}, channel_out[2] = {};
+  MPID_TransferId transfer[2] = {};
+  MPID_ChannelId transfer_in[2] = {}, transfer_out[2] = {};
+  std::uint32_t packets[2] = {};
+  std::size_t packet_bytes;
+
+  Traffic(SimRanks& ranks, std::size_t bytes_of_packet) : r(ranks), packet_bytes(bytes_of_packet) {
+    for (int to = 0; to < 2; ++to) {
+      r.as(to);
+      in[to][0].resize(kChannel);
+      in[to][1].resize(kTransfer);
+      MPID_IRecvFromChannel(in[to][0].data(), kChannel, 1 - to, &channel_in[to]);
+      ck_assert_int_eq(MPID_CreateRecvTransfer(in[to][1].data(), kTransfer, 1 - to, &transfer[to]),
+                       0);
+      ck_assert_int_eq(MPID_StartNBRecvTransfer(in[to][1].data(), kTransfer, 1 - to, transfer[to],
+                                                &transfer_in[to]),
+                       0);
+    }
+  }
+  void send() {
+    for (int from = 0; from < 2; ++from) {
+      r.as(from);
+      out[from][0] = bytes_of(kChannel, from);
+      out[from][1] = bytes_of(kTransfer, 7 + from);
+      packet(from, 0);
+      MPID_ISendChannel(out[from][0].data(), kChannel, 1 - from, &channel_out[from]);
+      packet(from, 1);
+      MPID_StartNBSendTransfer(out[from][1].data(), kTransfer, 1 - from, transfer[1 - from],
+                               &transfer_out[from]);
+      for (std::uint32_t i = 2; i < kPackets; ++i) packet(from, i);
+    }
+  }
+  void packet(int from, std::uint32_t number) {
+    Bytes data(packet_bytes, static_cast<std::uint8_t>(number));
+    std::memcpy(data.data(), &number, sizeof number);
+    ck_assert_int_eq(MPID_SendControl(data.data(), static_cast<int>(data.size()), 1 - from), 0);
+  }
+  void take_packets() {
+    for (int to = 0; to < 2; ++to) {
+      r.as(to);
+      Hold hold(r.engine(to).gate());
+      while (r.engine(to).control_ready()) {
+        Bytes data(packet_bytes);
+        int from = -1;
+        const std::uint32_t length =
+            r.engine(to).take_control(data.data(), static_cast<std::uint32_t>(packet_bytes), from);
+        std::uint32_t number = 0;
+        std::memcpy(&number, data.data(), sizeof number);
+        ck_assert_uint_eq(length, packet_bytes);
+        ck_assert_uint_eq(number, packets[to]);
+        ++packets[to];
+      }
+    }
+  }
+  bool over() {
+    take_packets();
+    bool all = true;
+    for (int i = 0; i < 2; ++i) {
+      r.as(i);
+      all = all && packets[i] == kPackets && test(channel_in[i]) && test(channel_out[i]) &&
+            test(transfer_in[i]) && test(transfer_out[i]);
+    }
+    return all;
+  }
+  static bool test(MPID_ChannelId& id) {
+    if (id == 0) return true;
+    const int rc = MPID_TSendChannel(id);
+    ck_assert_int_ge(rc, 0);
+    if (rc == 1) id = 0;
+    return rc == 1;
+  }
+  void check() {
+    for (int to = 0; to < 2; ++to)
+      for (int kind = 0; kind < 2; ++kind) ck_assert(in[to][kind] == out[1 - to][kind]);
+  }
+};
+
+// The whole traffic with one break after byte `at` of what `host` writes. Whether it came to that.
+bool breaks_once(int host, std::uint64_t at, std::uint8_t protection, std::size_t packet_bytes) {
+  SimRanks r(2, SimRanks::no_faults(), resuming(protection));
+  r.connect(0, 1);
+  Traffic traffic(r, packet_bytes);
+  std::uint64_t written = 0;
+  bool broken = false;
+  r.world.write_limit = [&](int who, std::uint64_t could) {
+    if (who != host || broken) return could;
+    if (written == at) {
+      broken = true;
+      r.world.cut(0, 1);
+      return could;
+    }
+    const std::uint64_t n = std::min(could, at - written);
+    written += n;
+    return n;
+  };
+  traffic.send();
+  ck_assert_msg(r.until([&] { return traffic.over(); }, 4'000), "host %d, byte %llu: it hangs",
+                host, static_cast<unsigned long long>(at));
+  traffic.check();
+  r.turn(50);  // who has got everything may not have noticed yet
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(r.engine(i).peer_error(1 - i), 0);
+    ck_assert_uint_eq(r.engine(i).queued_sends(), 0);
+    ck_assert_uint_eq(r.engine(i).counters().resume_gaps, 0);
+    if (broken) ck_assert_uint_eq(r.engine(i).counters().connections_broken, 1);
+  }
+  return broken;
+}
+
+void break_at_bytes(std::uint8_t protection, std::uint64_t stride, std::size_t packet_bytes) {
+  for (const int host : {0, 1}) {
+    std::uint64_t at = 0;
+    while (breaks_once(host, at, protection, packet_bytes)) at += stride;
+    ck_assert_uint_gt(at, Traffic::kTransfer);
+  }
+}
+
+void say_one(SimRanks& r, int from, std::uint8_t value) {
+  r.as(from);
+  ck_assert_int_eq(MPID_SendControl(&value, 1, 1 - from), 0);
+}
+
+bool hears(SimRanks& r, int at, std::uint8_t value) {
+  std::uint8_t got = 0;
+  int from = -1;
+  r.as(at);
+  Hold hold(r.engine(at).gate());
+  return r.engine(at).control_ready() && r.engine(at).take_control(&got, 1, from) == 1 &&
+         got == value;
+}
+
+bool comes(SimRanks& r, int at, std::uint8_t value) {
+  bool heard = false;
+  return r.until([&] { return heard = heard || hears(r, at, value); });
+}
+
+int break_of(SimRanks& r) {
+  const std::vector<int> all = r.world.connected(0, 1);
+  ck_assert_uint_ge(all.size(), 1);
+  return all.front();
+}
+
+}  // namespace
+
+START_TEST(stream_goes_on_at_every_byte) { break_at_bytes(0, 1, 40); }
+END_TEST
+
+START_TEST(stream_goes_on_where_packets_are_longer_than_a_block) { break_at_bytes(0, 397, 20'000); }
+END_TEST
+
+START_TEST(protected_stream_goes_on) {
+  break_at_bytes(sim::offer_of(0), 37, 40);
+  break_at_bytes(sim::offer_of(1), 41, 300);
+}
+END_TEST
+
+// The other side hears of it by the call.
+START_TEST(break_that_only_one_side_has_noticed) {
+  for (const int who : {0, 1}) {
+    SimRanks r(2, SimRanks::no_faults(), [who](EngineOptions& o) {
+      resuming()(o);
+      if (o.rank != who) return;
+      o.stream.keepalive_idle_s = 2;
+      o.stream.keepalive_interval_s = 1;
+    });
+    r.connect(0, 1);
+    r.world.mute(0, 1);
+    say_one(r, 0, 5);
+    say_one(r, 1, 6);
+    r.turn(20);
+    ck_assert(!hears(r, 1, 5));
+    bool first = false, second = false;
+    ck_assert(r.until(
+        [&] {
+          r.world.pass(10'000'000);
+          for (int i = 0; i < 2; ++i) {
+            r.as(i);
+            MPID_ChannelWait(1'000);
+          }
+          first = first || hears(r, 1, 5);
+          second = second || hears(r, 0, 6);
+          return first && second;
+        },
+        5'000));
+    ck_assert_uint_eq(r.engine(0).counters().connections_broken, 1);
+    ck_assert_uint_eq(r.engine(1).counters().connections_broken, 1);
+  }
+}
+END_TEST
+
+START_TEST(peer_that_does_not_resume_is_lost_and_nobody_hangs) {
+  for (const int without : {0, 1}) {
+    SimRanks r(2, SimRanks::no_faults(), [without](EngineOptions& o) {
+      resuming()(o);
+      o.resume = o.rank != without;
+    });
+    r.connect(0, 1);
+    r.world.reset(break_of(r));
+    ck_assert(r.until(
+        [&] { return r.engine(0).peer_error(1) != 0 && r.engine(1).peer_error(0) != 0; }, 200));
+  }
+}
+END_TEST
+
+START_TEST(peer_that_has_ended_is_lost_at_once_for_the_first_reason) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.lose_host(1);
+  ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 20));
+  ck_assert_int_ne(r.engine(0).peer_error(1), ECONNREFUSED);
+}
+END_TEST
+
+START_TEST(both_call_and_one_connection_is_made) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  for (int i = 0; i < 20; ++i) {
+    r.world.cut(0, 1);
+    say_one(r, 0, static_cast<std::uint8_t>(i));
+    say_one(r, 1, static_cast<std::uint8_t>(i));
+    bool first = false, second = false;
+    ck_assert(r.until([&] {
+      first = first || hears(r, 1, static_cast<std::uint8_t>(i));
+      second = second || hears(r, 0, static_cast<std::uint8_t>(i));
+      return first && second;
+    }));
+    r.turn(20);
+    ck_assert_uint_eq(r.world.connected(0, 1).size(), 1);
+  }
+  ck_assert_uint_eq(r.engine(0).counters().connections, 21);
+}
+END_TEST
+
+// What has come for receives that are not posted yet waits, and the other direction does not.
+START_TEST(data_that_nobody_takes_waits_in_memory) {
+  for (const std::uint8_t protection : {std::uint8_t{0}, sim::offer_of(0)}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming(protection));
+    r.connect(0, 1);
+    constexpr std::size_t kBytes = 150'000;
+    const Bytes data = bytes_of(kBytes, 1);
+    Bytes into[3];
+    MPID_ChannelId out[3], in[3];
+    r.as(0);
+    for (MPID_ChannelId& id : out)
+      ck_assert_int_eq(MPID_ISendChannel(data.data(), kBytes, 1, &id), 0);
+    r.turn(5);
+    r.world.reset(break_of(r));
+    say_one(r, 0, 1);
+    say_one(r, 1, 2);
+    ck_assert(comes(r, 0, 2));
+    for (int i = 0; i < 3; ++i) {
+      into[i].resize(kBytes);
+      r.as(1);
+      MPID_IRecvFromChannel(into[i].data(), kBytes, 0, &in[i]);
+      ck_assert(r.until([&] {
+        r.as(1);
+        return Traffic::test(in[i]);
+      }));
+      ck_assert(into[i] == data);
+    }
+    ck_assert(comes(r, 1, 1));
+    r.as(0);
+    for (const MPID_ChannelId id : out) ck_assert_int_eq(MPID_WSendChannel(id), 0);
+    r.turn(5);
+    ck_assert_uint_eq(r.engine(1).read_ahead_buffers_used(), 0);
+  }
+}
+END_TEST
+
+// There is no memory for what has to be kept: the peer is lost, and gets nothing wrong.
+START_TEST(stream_with_a_gap_does_not_go_on) {
+  sim::Faults slow = SimRanks::no_faults();
+  slow.delay_max_ns = 50'000'000;
+  SimRanks r(2, slow, [](EngineOptions& o) {
+    resuming()(o);
+    o.send_copy_max = 16 * 1024;
+  });
+  r.connect(0, 1);
+  r.as(0);
+  const Bytes packet(10'000, 3);
+  for (int i = 0; i < 100; ++i) ck_assert_int_eq(MPID_SendControl(packet.data(), 10'000, 1), 0);
+  ck_assert_uint_gt(r.engine(0).counters().resume_gaps, 0);
+  r.world.cut(0, 1);
+  ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 5'000));
+  ck_assert(r.until([&] { return r.engine(1).peer_error(0) != 0; }, 5'000));
+}
+END_TEST
+
+START_TEST(long_send_is_complete_when_it_is_acknowledged) {
+  sim::Faults slow = SimRanks::no_faults();
+  slow.delay_max_ns = 0;
+  SimRanks r(2, slow, [](EngineOptions& o) {
+    resuming()(o);
+    o.send_copy_max = 0;  // nothing is copied
+  });
+  r.connect(0, 1);
+  const Bytes data = bytes_of(100'000, 1);
+  r.world.mute(0, 1);
+  r.as(0);
+  MPID_ChannelId id = 0;
+  ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &id), 0);
+  for (int i = 0; i < 50; ++i) ck_assert_int_eq(MPID_TSendChannel(id), 0);
+  ck_assert_uint_eq(r.engine(0).queued_sends(), 0);  // the kernel has all of it
+  r.world.cut(0, 1);
+  r.turn(20);
+  Bytes into(data.size());
+  r.as(1);
+  ck_assert_int_eq(static_cast<int>(MPID_RecvFromChannel(into.data(), into.size(), 0)),
+                   static_cast<int>(into.size()));
+  ck_assert(into == data);
+  r.as(0);
+  ck_assert_int_eq(MPID_WSendChannel(id), 0);
+}
+END_TEST
+
+START_TEST(job_that_breaks_the_protocol_is_lost_as_before) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.world.tamper = [](int host, Bytes& bytes) {
+    if (host == 0) bytes[0] ^= 0x40;
+  };
+  say_one(r, 0, 1);
+  ck_assert(r.until([&] { return r.engine(1).peer_error(0) != 0; }, 50));
+  ck_assert_int_eq(r.engine(1).peer_error(0), EPROTO);
+  r.world.tamper = nullptr;
+  // It is told when it calls.
+  ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 500));
+}
+END_TEST
+
+int main() { return run_tests("resume"); }
