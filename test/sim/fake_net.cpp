@@ -233,6 +233,20 @@ void FakeWorld::mute_socket(int fd) {
   }
 }
 
+void FakeWorld::reset_one_end(int fd) {
+  sockets_[static_cast<std::size_t>(fd)].reset_due = now_;
+  due_at(now_, fd);
+}
+
+void FakeWorld::hold_back(int fd) {
+  for (Chunk& c : sockets_[static_cast<std::size_t>(fd)].in) c.due = INT64_MAX / 2;
+}
+
+void FakeWorld::let_come(int fd) {
+  for (Chunk& c : sockets_[static_cast<std::size_t>(fd)].in) c.due = now_;
+  due_at(now_, fd);
+}
+
 std::vector<int> FakeWorld::connected(int host, int other) const {
   std::vector<int> all;
   for (const int index : by_host_[static_cast<std::size_t>(host)]) {

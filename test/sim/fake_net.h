@@ -93,6 +93,12 @@ class FakeWorld {
   std::uint64_t written(int fd) const { return sockets_[static_cast<std::size_t>(fd)].written; }
   int network_of(int fd) const { return sockets_[static_cast<std::size_t>(fd)].network; }
   void mute_socket(int fd);
+  // What leaves from that end from now on does not arrive. That end is reset, and the other is not
+  // told. What is on its way to that end comes later, when let_come() is called.
+  void lose_what_leaves(int fd) { sockets_[static_cast<std::size_t>(fd)].muted = true; }
+  void reset_one_end(int fd);
+  void hold_back(int fd);
+  void let_come(int fd);
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
   // well.
   void set_road(int host, int network, int error);

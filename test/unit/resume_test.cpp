@@ -5,7 +5,9 @@
 #include <cstring>
 #include <vector>
 
+#include "mplite/engine/kept.h"
 #include "mplite/net/frame.h"
+#include "mplite/net/hello.h"
 #include "sim_ranks.h"
 
 #include "run_tests.h"
@@ -358,6 +360,256 @@ START_TEST(job_that_breaks_the_protocol_is_lost_as_before) {
   r.world.tamper = nullptr;
   // It is told when it calls.
   ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 500));
+}
+END_TEST
+
+// ---- what a review found ----
+
+namespace {
+
+// Sends a packet when it is complete.
+struct Follower {
+  SimRanks& r;
+  int times = 0, most = 1;
+  static void on_done(void* self, int error) {
+    auto& f = *static_cast<Follower*>(self);
+    if (error != 0 || ++f.times > f.most) return;
+    const std::uint8_t value = 50;
+    const iovec part = {const_cast<std::uint8_t*>(&value), 1};
+    f.r.engine(0).send_control(1, &part, 1);
+  }
+};
+
+sim::Faults slow(std::int64_t ns) {
+  sim::Faults f = SimRanks::no_faults();
+  f.delay_max_ns = ns;
+  return f;
+}
+
+void send_packet(SimRanks& r, std::size_t bytes, std::uint8_t value) {
+  const Bytes data(bytes, value);
+  const iovec part = {const_cast<std::uint8_t*>(data.data()), data.size()};
+  ck_assert_int_eq(r.engine(0).send_control(1, &part, 1), 0);
+}
+
+// The first bytes of the packets that come at rank 1, in order.
+Bytes packets_at_1(SimRanks& r, std::size_t count) {
+  Bytes heard;
+  r.until(
+      [&] {
+        r.as(1);
+        Hold hold(r.engine(1).gate());
+        Bytes data(40'000);
+        int from = -1;
+        while (r.engine(1).control_ready()) {
+          r.engine(1).take_control(data.data(), 40'000, from);
+          heard.push_back(data[0]);
+        }
+        return heard.size() >= count;
+      },
+      3'000);
+  return heard;
+}
+
+// A transfer to rank 1 that has arrived, and is not known to have; a packet that does not arrive;
+// then a break. What the completion of the transfer sends comes last.
+void follow(std::size_t before) {
+  SimRanks r(2, slow(1'000'000), resuming());
+  r.connect(0, 1);
+  r.turn(50);
+  Bytes into(1'000);
+  MPID_TransferId id = 0;
+  MPID_ChannelId rid = 0;
+  r.as(1);
+  MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
+  MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+  const Bytes data = bytes_of(into.size(), 3);
+  Follower follower{r};
+  r.as(0);
+  std::size_t count = 2;
+  {
+    Hold hold(r.engine(0).gate());
+    SendOp* op = nullptr;
+    ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, id, data.data(), data.size(), op),
+                     0);
+    ck_assert_ptr_nonnull(op);
+    r.engine(0).on_done(op, Follower::on_done, &follower);
+    if (before > 0) {
+      send_packet(r, before, 1);
+      ++count;
+    }
+    r.world.pass(2'000'000);
+    r.world.mute(0, 1);
+    send_packet(r, 100, 7);
+  }
+  r.world.cut(0, 1);
+  const Bytes heard = packets_at_1(r, count);
+  ck_assert_uint_eq(heard.size(), count);
+  ck_assert_uint_eq(heard[count - 2], 7);
+  ck_assert_uint_eq(heard[count - 1], 50);
+  ck_assert(into == data);
+  ck_assert_int_eq(r.engine(1).peer_error(0), 0);
+}
+
+}  // namespace
+
+START_TEST(what_a_completion_sends_comes_behind_what_goes_again) { follow(0); }
+END_TEST
+
+// The packet that does not arrive begins in one block of what is kept, and ends in the next.
+START_TEST(what_a_completion_sends_is_kept_behind_what_was_written_before) {
+  follow(KeptBlock::kBytes - kFrameHeaderBytes - 60);
+}
+END_TEST
+
+START_TEST(completions_that_send_more_while_they_are_copied) {
+  SimRanks r(2, slow(50'000'000), resuming());
+  r.connect(0, 1);
+  r.as(0);
+  struct Chain {
+    SimRanks& r;
+    Bytes data;
+    int times = 0;
+    static void next(void* self, int error) {
+      auto& c = *static_cast<Chain*>(self);
+      if (error != 0 || ++c.times > 100) return;
+      SendOp* op = nullptr;
+      c.r.engine(0).send(1, FrameKind::kTransfer, 77, c.data.data(), c.data.size(), op);
+      if (op != nullptr) c.r.engine(0).on_done(op, next, self);
+    }
+  } chain{r, bytes_of(9'000, 1)};
+  Hold hold(r.engine(0).gate());
+  Chain::next(&chain, 0);
+  for (int i = 0; i < 20; ++i) r.engine(0).copy_unacknowledged();
+  ck_assert_int_ge(chain.times, 20);
+}
+END_TEST
+
+// Packets that had to wait in the handler hold nothing there once they have left.
+START_TEST(packets_queued_in_the_handler_leave_room_for_others) {
+  sim::Faults narrow = SimRanks::no_faults();
+  narrow.pipe_min = narrow.pipe_max = 20'000;
+  SimRanks r(2, narrow, resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  const auto in_handler = [&](auto f) {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    ProgressScope scope(r.engine(0), r.engine(0).handler_mode());
+    f();
+  };
+  std::size_t sent = 0;
+  in_handler([&] {
+    for (; sent < 30 && r.engine(0).headroom(); ++sent) send_packet(r, 3'000, 1);
+  });
+  ck_assert_uint_gt(sent, 6);
+  std::size_t heard = 0;
+  for (int i = 0; i < 200 && heard < sent; ++i) {
+    in_handler([&] { r.engine(0).poll_all(); });
+    r.poll(1);
+    Bytes data(3'000);
+    int from = -1;
+    Hold hold(r.engine(1).gate());
+    while (r.engine(1).control_ready())
+      heard += r.engine(1).take_control(data.data(), 3'000, from) != 0;
+    r.world.skip(100'000);
+  }
+  ck_assert_uint_eq(heard, sent);
+  in_handler([&] { ck_assert(r.engine(0).headroom()); });
+}
+END_TEST
+
+// Rank 0 has proved itself, its acceptance is lost with the connection, and only rank 1 hears of
+// that: rank 1's call is taken.
+START_TEST(acceptance_that_never_arrives) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    resuming()(o);
+    if (o.rank != 0) return;
+    o.stream.keepalive_idle_s = 20;
+    o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  const int first = break_of(r);
+  r.world.reset_one_end(first);  // rank 0 alone notices
+  r.world.lose_what_leaves(first);
+  int mine = -1;
+  for (int i = 0; i < 100 && mine < 0; ++i) {
+    r.poll(0);
+    r.world.skip(100'000);
+    const std::vector<int> all = r.world.connected(0, 1);
+    // It has said hello and proof.
+    if (!all.empty() && all.back() != first && r.world.written(all.back()) == 2 * kHelloBytes)
+      mine = all.back();
+    if (mine < 0) r.poll(1);
+    r.world.skip(100'000);
+  }
+  ck_assert_int_ge(mine, 0);
+  const int theirs = r.world.far_end(mine);
+  r.world.lose_what_leaves(theirs);
+  r.poll(1);
+  ck_assert_uint_eq(r.engine(1).counters().connections, 2);
+  r.world.reset_one_end(theirs);
+  const std::int64_t began = r.world.now();
+  say_one(r, 1, 9);
+  ck_assert(comes(r, 0, 9));
+  ck_assert_int_lt(r.world.now() - began, 1'000'000'000);
+}
+END_TEST
+
+// A call that its rank has given up arrives when another one is up, and has carried something.
+START_TEST(call_that_comes_late_breaks_nothing) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    resuming()(o);
+    if (o.rank != 1) return;
+    o.stream.keepalive_idle_s = 2;
+    o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  const int first = r.world.far_end(break_of(r));
+  r.world.reset_one_end(first);  // rank 1 alone notices
+  r.world.lose_what_leaves(first);
+  int theirs = -1;
+  for (int i = 0; i < 100 && theirs < 0; ++i) {
+    r.poll(1);
+    const std::vector<int> all = r.world.connected(1, 0);
+    if (!all.empty() && all.back() != first && r.world.written(all.back()) == 2 * kHelloBytes)
+      theirs = all.back();
+    if (theirs < 0) {
+      r.world.skip(100'000);
+      r.poll(0);
+    }
+    r.world.skip(100'000);
+  }
+  ck_assert_int_ge(theirs, 0);
+  const int mine = r.world.far_end(theirs);
+  r.world.hold_back(mine);
+  r.world.mute_socket(theirs);
+  bool heard = false;
+  say_one(r, 1, 3);
+  ck_assert(r.until(
+      [&] {
+        r.world.pass(10'000'000);
+        r.as(1);
+        MPID_ChannelWait(1'000);
+        return heard = heard || hears(r, 0, 3);
+      },
+      5'000));
+  for (int i = 0; i < 60; ++i) {
+    r.as(0);
+    const Bytes packet(3'000, 9);
+    ck_assert_int_eq(MPID_SendControl(packet.data(), 3'000, 1), 0);
+    r.turn(2);
+    Hold hold(r.engine(1).gate());
+    Bytes data(3'000);
+    int from = -1;
+    while (r.engine(1).control_ready()) r.engine(1).take_control(data.data(), 3'000, from);
+  }
+  const std::uint64_t broken = r.engine(0).counters().connections_broken;
+  r.world.let_come(mine);
+  r.turn(200);
+  ck_assert_int_eq(r.engine(0).peer_error(1), 0);
+  ck_assert_int_eq(r.engine(1).peer_error(0), 0);
+  ck_assert_uint_eq(r.engine(0).counters().connections_broken, broken);
 }
 END_TEST
 

@@ -60,7 +60,7 @@ bool Connector::stream_position(int peer, StreamPosition& position) {
 
 bool Connector::can_go_on(int peer, const StreamPosition& theirs) const {
   const Connection* c = core_.peers[peer].connection;
-  if (theirs.received == StreamPosition::kNone) return false;
+  if (theirs.received == StreamPosition::kNone || theirs.connections >> 63 != 0) return false;
   return c == nullptr ? theirs.received == 0 : TxQueue::covers(*c, theirs.received);
 }
 

@@ -253,6 +253,11 @@ bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
       p.attempt->state == ConnectionState::kAwaitAccept) {
     core_.net.stop_receiving(p.attempt->fd);
     step(*p.attempt);
+    // The acceptance, before which nothing comes, is not there, and cannot come any more.
+    if (p.attempt != nullptr && p.attempt->state == ConnectionState::kAwaitAccept) {
+      connector_.drop(*p.attempt);
+      p.attempt = nullptr;
+    }
   }
   if (p.state == PeerState::kLost && in_job && connections > 0) {
     refuse_to_go_on(c, proof);
@@ -260,9 +265,10 @@ bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
   }
   // The other half of a tie, or an attempt that the peer has given up since then. It may not know
   // the last connection if it has begun that itself.
-  const bool is_late =
-      p.connection != nullptr &&
-      (!in_job || connections + (p.called_last ? 1 : 0) < p.connections || !waits(c));
+  const bool is_old = connections < p.connections &&
+                      (connections + (p.called_last ? 1 : 0) < p.connections ||
+                       !core_.options.resume || !connector_.can_go_on(peer, proof.position));
+  const bool is_late = p.connection != nullptr && (!in_job || is_old || !waits(c));
   if (is_late || p.state == PeerState::kGone || p.state == PeerState::kLost) {
     ++(is_late ? core_.counters.ties : core_.counters.connections_refused);
     connector_.drop(c);

@@ -71,7 +71,7 @@ class Poller {
   // Something may come for which epoll has to be asked, or a deadline.
   bool is_anything_underway() const MPLITE_SIGNAL_SAFE {
     return core_.underway.queued_sends != 0 || core_.handshaking.count() != 0 ||
-           core_.underway.connecting != 0;
+           core_.underway.connecting != 0 || core_.underway.spilled != 0;
   }
   bool peeks_first(const Connection& c) const MPLITE_SIGNAL_SAFE {
     return c.tuning.rcvlowat.mark() != 1 && peek_.trusted();

@@ -58,14 +58,19 @@ bool TxQueue::go_on(Connection& c, std::uint64_t received) {
   ConnectionTx& tx = c.tx;
   KeptStream& kept = tx.kept;
   const std::uint64_t handle = c.pool_handle;
-  set_again(tx, nullptr, 0);
+  KeptPart* again = kept.head;
+  std::uint64_t begin = kept.end - kept.bytes;
+  while (again != nullptr && begin + again->bytes <= received) {
+    begin += again->bytes;
+    again = again->next;
+  }
+  set_again(tx, again, received - begin);
   if (tx.count > 0) rewind(tx.frame(0), received > kept.end ? received - kept.end : 0);
   kept.taken = kept.acknowledged = received;
-  while (kept.head != nullptr && kept.end - kept.bytes + kept.head->bytes <= received) {
+  while (kept.head != again) {  // these may send, or lose the peer
     end_node(c, kept.pop(), 0);
     if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
   }
-  if (kept.head != nullptr) set_again(tx, kept.head, received - (kept.end - kept.bytes));
   if (kept.awaited > 0) await(c);
   return true;
 }

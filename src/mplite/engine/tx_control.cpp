@@ -13,9 +13,8 @@
 namespace mplite {
 namespace {
 
-constexpr int kControlPartsMax = 3;
 // A packet and a frame of more than that are not copied, but kept by their operations.
-constexpr std::uint64_t kBehindCopyMax = 4 * 1024;
+constexpr std::uint64_t kBehindCopyMax = 64 * 1024 + 256;
 
 }  // namespace
 
@@ -83,7 +82,7 @@ void TxQueue::flush_gathered() {
     const iovec all = {flat, kFrameHeaderBytes + length};
     return core_.net.write(c.fd, &all, 1);
   }
-  iovec all[1 + kControlPartsMax];
+  iovec all[1 + kPartsMax];
   all[0] = {const_cast<FrameHeader*>(&header), sizeof header};
   for (int i = 0; i < parts_count; ++i) all[1 + i] = parts[i];
   return core_.net.write(c.fd, all, 1 + parts_count);
@@ -110,7 +109,7 @@ int TxQueue::send_control(int peer, const iovec* parts, int parts_count) {
     if (gather(peer, header, parts, parts_count)) return 0;
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
-  if (!idle(p) || gathered_peer_ == peer || parts_count > kControlPartsMax ||
+  if (!idle(p) || gathered_peer_ == peer || parts_count > kPartsMax ||
       !can_keep(*p.connection, kFrameHeaderBytes + length))
     return keep_control(peer, parts, parts_count, length);
   return control_written(
@@ -238,7 +237,10 @@ SendOp* TxQueue::queue_behind(int peer, const iovec& packet, FrameKind kind, con
   if (p.lanes != nullptr) p.lanes->transfers_next = false;
   commit_next(p, c, all);
   DeferFree defer(core_);
-  if (!advance(c, sent)) return op;
+  c.tx.flushing = true;  // what is completed may send
+  const bool there = advance(c, sent);
+  c.tx.flushing = false;
+  if (!there) return op;
   if (c.tx.count > 0 && c.state == ConnectionState::kUp)
     readiness_.set_interest(c, c.interest | kWritable);
   else if (c.state == ConnectionState::kUp)
@@ -293,7 +295,7 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
     return -EAGAIN;
   if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
-  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, kBehindCopyMax) ||
+  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(bytes, kBehindCopyMax)) ||
       (sends_.free_count() < 2 && (core_.mode.in_signal_handler || !sends_.reserve(64))))
     return -EAGAIN;
 
@@ -315,7 +317,7 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
   if (sent == ahead + bytes && (!c->tx.kept.on || sent <= kBehindCopyMax)) {
     count_written(sent);
     core_.counters.frames_out += 2;
-    keep_written(*c, whole);
+    keep_written(*c, whole, 2);
     return 0;
   }
 

@@ -46,11 +46,8 @@ void TxQueue::starve(Connection& c) {
   await(c);
 }
 
-// One more block at the end. False: there is no memory for it, and then nothing that was written
-// before is of use: it could go again only together with what follows.
+// One more block at the end. False: there is no memory for it.
 bool TxQueue::add_block(Connection& c) {
-  KeptStream& kept = c.tx.kept;
-  if (kept.head != nullptr && !trim(c)) return false;
   const bool ordinary = !core_.mode.in_signal_handler;
   const bool there = (kept_blocks_.free_count() > 0 ||
                       (ordinary &&
@@ -58,86 +55,96 @@ bool TxQueue::add_block(Connection& c) {
                            core_.options.send_copy_max &&
                        kept_blocks_.reserve(1))) &&
                      (kept_nodes_.free_count() > 0 || (ordinary && kept_nodes_.reserve(64)));
-  if (!there) {
-    forget_kept(c);
-    return false;
-  }
+  if (!there) return false;
   KeptPart* k = kept_nodes_.take();
   k->block = kept_blocks_.take();
-  kept.push(k);
+  c.tx.kept.push(k);
   return true;
 }
 
-[[gnu::noinline]] void TxQueue::keep_bytes(Connection& c, const std::uint8_t* from,
-                                           std::uint64_t bytes) {
+// Bytes of the stream that the kernel has taken, one after the other. Only when all of them have
+// their place something may be completed: what that sends comes behind them.
+void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count) {
   KeptStream& kept = c.tx.kept;
-  while (bytes > 0) {
-    if (room_in(kept.tail) == 0 && !add_block(c)) {
-      kept.end += bytes;
-      return;
+  std::uint64_t left = 0;
+  for (int i = 0; i < parts_count; ++i) left += parts[i].iov_len;
+  bool kept_all = kept.on;
+  for (int i = 0; kept_all && i < parts_count; ++i) {
+    const auto* from = static_cast<const std::uint8_t*>(parts[i].iov_base);
+    for (std::uint64_t bytes = parts[i].iov_len; bytes > 0;) {
+      if (room_in(kept.tail) == 0 && !add_block(c)) {
+        kept_all = false;
+        break;
+      }
+      KeptPart* k = kept.tail;
+      const auto part = std::min<std::uint64_t>(bytes, room_in(k));
+      std::memcpy(k->block->bytes + k->bytes, from, part);
+      k->bytes += part;
+      kept.bytes += part;
+      kept.end += part;
+      from += part;
+      bytes -= part;
+      left -= part;
     }
-    KeptPart* k = kept.tail;
-    const auto part = std::min<std::uint64_t>(bytes, room_in(k));
-    std::memcpy(k->block->bytes + k->bytes, from, part);
-    k->bytes += part;
-    kept.bytes += part;
-    kept.end += part;
-    from += part;
-    bytes -= part;
   }
+  kept.end += left;
+  if (!kept_all && kept.on) forget_kept(c);
 }
 
-// A packet that the kernel has taken whole, straight from the caller's memory.
+// The same of what was written straight from the caller's memory.
+void TxQueue::keep_written(Connection& c, const iovec* parts, int parts_count) {
+  KeptStream& kept = c.tx.kept;
+  for (int i = 0; i < parts_count; ++i) kept.taken += parts[i].iov_len;
+  const std::uint32_t before = kept.nodes;
+  keep_parts(c, parts, parts_count);
+  if (kept.nodes > before && kept.nodes > 1) trim(c);
+}
+
+// A packet that the kernel has taken whole.
 void TxQueue::keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
                           int parts_count) {
   KeptStream& kept = c.tx.kept;
-  kept.taken += kFrameHeaderBytes + header.length;
+  const std::uint64_t bytes = kFrameHeaderBytes + header.length;
   if (!kept.on) {
-    kept.end = kept.taken;
+    kept.end = kept.taken += bytes;
     return;
   }
-  if (room_in(kept.tail) >= kFrameHeaderBytes + header.length) [[likely]] {
+  if (room_in(kept.tail) >= bytes) [[likely]] {
     KeptPart* k = kept.tail;
     flatten(k->block->bytes + k->bytes, header, parts, parts_count);
-    k->bytes += kFrameHeaderBytes + header.length;
-    kept.bytes += kFrameHeaderBytes + header.length;
-    kept.end += kFrameHeaderBytes + header.length;
+    k->bytes += bytes;
+    kept.bytes += bytes;
+    kept.end += bytes;
+    kept.taken += bytes;
     return;
   }
-  keep_bytes(c, reinterpret_cast<const std::uint8_t*>(&header), sizeof header);
-  for (int i = 0; i < parts_count; ++i)
-    keep_bytes(c, static_cast<const std::uint8_t*>(parts[i].iov_base), parts[i].iov_len);
+  iovec all[1 + kPartsMax] = {{const_cast<FrameHeader*>(&header), sizeof header}};
+  for (int i = 0; i < parts_count; ++i) all[1 + i] = parts[i];
+  keep_written(c, all, 1 + parts_count);
 }
 
-// The same of two pieces of the stream.
-void TxQueue::keep_written(Connection& c, const iovec (&whole)[2]) {
-  KeptStream& kept = c.tx.kept;
-  kept.taken += whole[0].iov_len + whole[1].iov_len;
-  if (!kept.on) {
-    kept.end = kept.taken;
-    return;
-  }
-  for (const iovec& part : whole)
-    keep_bytes(c, static_cast<const std::uint8_t*>(part.iov_base), part.iov_len);
-}
-
-// A frame that the kernel has taken whole: its operation has the payload still. May complete it.
+// A frame that the kernel has taken whole. Packets are copied: their memory is the handler's next.
+// Of others the operation has the payload still. May complete it.
 void TxQueue::keep_frame(Connection& c, const OutFrame& f) {
   KeptStream& kept = c.tx.kept;
   SendOp* op = f.op;
   const std::uint64_t bytes = head_bytes(f.header) + f.header.length;
-  if (op == gather_op_ && kept.on) {
-    keep_bytes(c, f.payload, f.header.length);
+  if (op == gather_op_ || f.header.kind == FrameKind::kControl ||
+      f.header.kind == FrameKind::kLane) {
+    FrameHeader header = f.header;
+    const iovec parts[2] = {{&header, op == gather_op_ ? 0 : sizeof header},
+                            {const_cast<std::uint8_t*>(f.payload), f.header.length}};
+    keep_parts(c, parts, 2);
     return end_frame(op, 0);
   }
   if (!kept.on) {
-    kept.end += op == gather_op_ ? f.header.length : bytes;
+    kept.end += bytes;
     return end_frame(op, 0);
   }
   if (kept_nodes_.free_count() == 0 && (core_.mode.in_signal_handler || !kept_nodes_.reserve(64))) {
     kept.end += bytes;
-    forget_kept(c);
-    return end_frame(op, 0);
+    end_frame(op, 0);
+    return forget_kept(c);
   }
   KeptPart* k = kept_nodes_.take();
   k->op = op;
@@ -178,6 +185,7 @@ void TxQueue::forget_kept(Connection& c) {
 bool TxQueue::trim(Connection& c) {
   KeptStream& kept = c.tx.kept;
   if (c.state != ConnectionState::kUp) return true;
+  DeferFree defer(core_);
   const std::int64_t unacknowledged = core_.net.unacknowledged(c.fd);
   ++core_.counters.other_calls;
   if (unacknowledged < 0) return true;
@@ -199,14 +207,14 @@ void TxQueue::settle(Connection& c) {
   if (kept.awaited == 0 && kept.nodes < kNodesMax) return;
   if (!trim(c) || kept.awaited == 0) return;
   // Who computes does not look again, and nothing would tell.
-  if (core_.mode.background && !copy_awaited(c) && c.state != ConnectionState::kUp) return;
-  if (kept.awaited > 0) await(c);
+  if (core_.mode.background) copy_awaited(c);
+  if (c.state == ConnectionState::kUp && kept.awaited > 0) await(c);
 }
 
 void TxQueue::await(Connection& c) {
   KeptStream& kept = c.tx.kept;
   if (core_.mode.in_signal_handler && !kept.told) ask_to_be_told(c);
-  if (kept.listed) return;
+  if (kept.listed || c.state != ConnectionState::kUp) return;
   kept.listed = true;
   kept.next = nullptr;
   (awaited_last_ != nullptr ? awaited_last_->tx.kept.next : awaited_) = &c;
@@ -242,53 +250,72 @@ void TxQueue::forget_awaited(Connection& c) {
 }
 
 // The operations of which everything has left are complete: what the peer may not have of them is
-// copied. False: there is no memory for it, or a completion lost the connection.
-bool TxQueue::copy_awaited(Connection& c) {
+// copied. In the handler only if there is memory for it.
+void TxQueue::copy_awaited(Connection& c) {
   KeptStream& kept = c.tx.kept;
-  const std::uint64_t handle = c.pool_handle;
-  const std::uint64_t blocks = kept.bytes / KeptBlock::kBytes + kept.awaited + 1;
-  const bool there = kept_blocks_.free_count() >= blocks && kept_nodes_.free_count() >= blocks;
-  if ((kept_blocks_.used_count() + blocks) * KeptBlock::kBytes > core_.options.send_copy_max)
-    return false;
-  if (core_.mode.in_signal_handler && !there) {
-    spare_blocks_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(spare_blocks_, blocks));
-    return false;
-  }
-  if (!kept_blocks_.reserve(static_cast<std::uint32_t>(blocks)) ||
-      !kept_nodes_.reserve(static_cast<std::uint32_t>(blocks)))
-    return false;
+  const auto is_complete = [&kept](const KeptPart& k) {
+    return k.op != nullptr && k.op->taken && !k.op->released && &k != kept.again;
+  };
+  std::uint64_t blocks = 0;
+  for (const KeptPart* k = kept.head; k != nullptr; k = k->next)
+    if (is_complete(*k)) blocks += k->bytes / KeptBlock::kBytes + 1;
+  if (blocks == 0 || !reserve_blocks(blocks)) return;
+  KeptPart* copied = nullptr;
   for (KeptPart** link = &kept.head; *link != nullptr;) {
     KeptPart* const old = *link;
-    if (old->op == nullptr || old->op->released || old == kept.again) {
+    if (!is_complete(*old)) {
       link = &old->next;
       continue;
     }
-    // Its bytes, in blocks in its place. Of the oldest the peer may have a part.
-    const std::uint64_t begin = kept.end - kept.bytes;
-    std::uint64_t done =
-        old == kept.head && kept.acknowledged > begin ? kept.acknowledged - begin : 0;
-    OutFrame f = as_written(*old);
-    rewind(f, done);
-    kept.bytes -= done;
-    KeptPart* last = nullptr;
-    while (done < old->bytes) {
-      KeptPart* const k = kept_nodes_.take();
-      k->block = kept_blocks_.take();
-      k->bytes = std::min<std::uint64_t>(KeptBlock::kBytes, old->bytes - done);
-      copy_frame(f, done, k->block->bytes, k->bytes);
-      done += k->bytes;
-      (last != nullptr ? last->next : *link) = k;
-      last = k;
-      ++kept.nodes;
-    }
-    last->next = old->next;
-    if (kept.tail == old) kept.tail = last;
-    --kept.nodes;
+    KeptPart* const last = copy_in_place(kept, link);
     link = &last->next;
-    end_node(c, old, 0);
-    if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
+    old->next = copied;
+    copied = old;
   }
-  return true;
+  while (copied != nullptr) {  // these may send, or lose the peer
+    KeptPart* const old = copied;
+    copied = old->next;
+    end_node(c, old, 0);
+  }
+}
+
+bool TxQueue::reserve_blocks(std::uint64_t blocks) {
+  if ((kept_blocks_.used_count() + blocks) * KeptBlock::kBytes > core_.options.send_copy_max)
+    return false;
+  const auto wanted = static_cast<std::uint32_t>(blocks);
+  if (!core_.mode.in_signal_handler)
+    return kept_blocks_.reserve(wanted) && kept_nodes_.reserve(wanted);
+  if (kept_blocks_.free_count() >= wanted && kept_nodes_.free_count() >= wanted) return true;
+  spare_blocks_ = std::max(spare_blocks_, wanted);
+  return false;
+}
+
+// The frame's bytes, in blocks in its place. Of the oldest the peer may have a part. Returns the
+// last of them.
+KeptPart* TxQueue::copy_in_place(KeptStream& kept, KeptPart** link) {
+  KeptPart* const old = *link;
+  const std::uint64_t begin = kept.end - kept.bytes;
+  std::uint64_t done = old == kept.head && kept.acknowledged > begin
+                           ? std::min(kept.acknowledged - begin, old->bytes - 1)
+                           : 0;
+  OutFrame f = as_written(*old);
+  rewind(f, done);
+  kept.bytes -= done;
+  KeptPart* last = nullptr;
+  while (done < old->bytes) {
+    KeptPart* const k = kept_nodes_.take();
+    k->block = kept_blocks_.take();
+    k->bytes = std::min<std::uint64_t>(KeptBlock::kBytes, old->bytes - done);
+    copy_frame(f, done, k->block->bytes, k->bytes);
+    done += k->bytes;
+    (last != nullptr ? last->next : *link) = k;
+    last = k;
+    ++kept.nodes;
+  }
+  last->next = old->next;
+  if (kept.tail == old) kept.tail = last;
+  --kept.nodes;
+  return last;
 }
 
 // `bytes` of the frame from `from` on, in order: f.pieces moves along.
@@ -329,7 +356,7 @@ void TxQueue::look_at_awaited(Connection& c, bool idle) {
   const auto is_up = [&c] { return c.state == ConnectionState::kUp; };
   if (kept.starved && is_up()) {
     kept.starved = false;
-    flush(c);
+    if (trim(c)) flush(c);
   }
   if (!is_up() || kept.listed || kept.awaited == 0 || !trim(c) || kept.awaited == 0) return;
   if (kept.looks < kLooks) ++kept.looks;

@@ -258,7 +258,7 @@ void TxQueue::flush(Connection& connection) {
       continue;  // what was completed may have sent something
     }
     if (c->tx.count == 0) {
-      readiness_.set_interest(*c, c->interest & ~kWritable);
+      if (!c->tx.kept.told) readiness_.set_interest(*c, c->interest & ~kWritable);
       break;
     }
     iovec parts[kIovsMax];

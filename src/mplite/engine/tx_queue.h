@@ -64,6 +64,7 @@ class TxQueue {
   static constexpr std::size_t kBehindPacketMax = 64;
   static constexpr std::uint32_t kGatherBytes = 8 * 1024;
   static constexpr std::uint32_t kGatherPacketMax = 1024;
+  static constexpr int kPartsMax = 3;                // of a packet that is written at once
   static constexpr std::uint32_t kSpareBlocks = 64;  // 512 KB
 
   TxQueue(EngineCore& core, Upcalls& up, Readiness& readiness);
@@ -187,8 +188,8 @@ class TxQueue {
   void look_at_awaited(Connection& c, bool idle) MPLITE_SIGNAL_SAFE;
   void keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
                    int parts_count) MPLITE_SIGNAL_SAFE;
-  void keep_written(Connection& c, const iovec (&whole)[2]) MPLITE_SIGNAL_SAFE;
-  void keep_bytes(Connection& c, const std::uint8_t* from, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  void keep_written(Connection& c, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
+  void keep_parts(Connection& c, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
   void keep_frame(Connection& c, const OutFrame& f) MPLITE_SIGNAL_SAFE;
   bool add_block(Connection& c) MPLITE_SIGNAL_SAFE;
   void forget_kept(Connection& c) MPLITE_SIGNAL_SAFE;
@@ -201,7 +202,9 @@ class TxQueue {
   void ask_to_be_told(Connection& c) MPLITE_SIGNAL_SAFE;
   void no_longer_told(Connection& c) MPLITE_SIGNAL_SAFE;
   void forget_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
-  bool copy_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
+  void copy_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool reserve_blocks(std::uint64_t blocks) MPLITE_SIGNAL_SAFE;
+  KeptPart* copy_in_place(KeptStream& kept, KeptPart** link) MPLITE_SIGNAL_SAFE;
   static OutFrame as_written(const KeptPart& k) MPLITE_SIGNAL_SAFE;
   static void copy_frame(OutFrame& f, std::uint64_t from, std::uint8_t* to,
                          std::uint64_t bytes) MPLITE_SIGNAL_SAFE;

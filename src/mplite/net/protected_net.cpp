@@ -265,6 +265,7 @@ std::uint64_t ProtectedNet::seal_some(Stream& s, Buffer& buffer, Place& from) {
 std::int64_t ProtectedNet::write(int fd, const iovec* iov, int iovs) {
   Stream* const s = stream_of(fd);
   if (s == nullptr) return below_.write(fd, iov, iovs);
+  if (s->failed != 0) return s->failed;
   Place from = {{iov, 0}, bytes_of(iov, iovs)};
   std::uint64_t written = 0;
   while (from.left > 0) {
@@ -279,8 +280,11 @@ std::int64_t ProtectedNet::write(int fd, const iovec* iov, int iovs) {
     Buffer& sealed = *s->sealed;
     const iovec part = {sealed.bytes + sealed.begin, sealed.end - sealed.begin};
     const std::int64_t n = below_.write(fd, &part, 1);
-    if (n < 0 && n != -EAGAIN && written > 0) break;  // what was taken counts; the next call fails
-    if (n < 0 && n != -EAGAIN) return n;
+    if (n < 0 && n != -EAGAIN) {
+      s->failed = n;
+      if (written > 0) break;  // that counts
+      return n;
+    }
     sealed.begin += n > 0 ? static_cast<std::uint32_t>(n) : 0;
     if (sealed.begin != sealed.end) {
       written += content - 1;

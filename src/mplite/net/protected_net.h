@@ -126,6 +126,7 @@ class ProtectedNet final : public Net {
                                // their content has not been reported as written
     Buffer* heard = nullptr;   // [begin, end): not opened; before it may be
     std::uint32_t content_begin = 0, content_end = 0;  // what was opened and not been read
+    std::int64_t failed = 0;                           // of a write: what the next one returns
     bool has_ended = false;
     std::int64_t end = 0;  // has_ended: what the layer below has returned, or -EBADMSG
   };
