@@ -197,10 +197,11 @@ class Engine {
 
   // Of sends of which everything has left, those that are complete when the peer's kernel has it
   // (LITE_RESUME): who waits polls for it. Ordinary context: it is copied, and they are complete.
-  bool awaits_acknowledgements() const MPLITE_SIGNAL_SAFE {
-    return core_.underway.unacknowledged != 0;
+  void copy_unacknowledged() {
+    if (core_.underway.unacknowledged != 0) tx_.look_at_awaited(true);
   }
-  void copy_unacknowledged() { tx_.look_at_awaited(true); }
+  // Whether connections that break are made again. Gate held or not.
+  bool resumes() const MPLITE_SIGNAL_SAFE { return core_.options.resume; }
 
   void resume_rx(int peer) MPLITE_SIGNAL_SAFE { rx_.resume_rx(peer); }
   // Of the frame of (kind, id) under way: how much of its payload has been put where its sink said,

@@ -221,10 +221,7 @@ int Poller::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
   parts_.tx.flush_gathered();
   if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(true);
-  if (core_.underway.spilled != 0) {
-    parts_.rx.read_all_spilled();
-    timeout_ns = 0;
-  }
+  if (core_.underway.spilled != 0 && parts_.rx.read_all_spilled()) timeout_ns = 0;
   // Nothing tells of an acknowledgement.
   if (core_.underway.unacknowledged != 0 && (timeout_ns < 0 || timeout_ns > kAwaitNs))
     timeout_ns = kAwaitNs;

@@ -90,11 +90,13 @@ void RxStream::give_spilled(Connection& c) {
   c.rx.spilled = {};
 }
 
-void RxStream::read_all_spilled() {
+bool RxStream::read_all_spilled() {
+  const std::uint64_t before = core_.counters.bytes_in;
   for (int i = 0; core_.underway.spilled > 0 && i < core_.peer_count; ++i) {
     Connection* const c = core_.peers[i].connection;
     if (c != nullptr && c->rx.spilled.bytes != 0 && is_stream(*c)) pump(*c);
   }
+  return core_.counters.bytes_in != before;
 }
 
 void RxStream::move(Connection& from, Connection& to) {

@@ -93,8 +93,9 @@ class RxStream {
   static std::uint64_t received(const Connection& c) MPLITE_SIGNAL_SAFE {
     return c.rx.received + c.rx.spilled.bytes;
   }
-  // Reads on where something was left when a connection broke, and can be taken now.
-  void read_all_spilled() MPLITE_SIGNAL_SAFE;
+  // Reads on where something was left when a connection broke, and can be taken now. Whether
+  // anything could.
+  bool read_all_spilled() MPLITE_SIGNAL_SAFE;
   // The stream goes on over another connection. What was read of it has its place there.
   void move(Connection& from, Connection& to) MPLITE_SIGNAL_SAFE;
   // The connection is about to be closed: what was read ahead goes.

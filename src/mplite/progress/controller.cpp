@@ -110,7 +110,7 @@ void Controller::host_may_go_on() {
 
 void Controller::leave_library(int call) {
   if (!state_.running || kind() == ControllerKind::kSync) return;
-  if (state_.engine->awaits_acknowledgements()) [[unlikely]] {
+  if (state_.engine->resumes()) [[unlikely]] {
     Hold hold(state_.engine->gate());
     state_.engine->copy_unacknowledged();
   }
