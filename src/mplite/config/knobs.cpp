@@ -46,6 +46,11 @@ struct Row {
   const char *text, Knobs &k, [[maybe_unused]] char *why, [[maybe_unused]] std::size_t size
 #define MPLITE_FORMAT const Knobs &k, char *text, std::size_t size
 
+bool parse_switch(const char* text, bool& on) {
+  on = std::strcmp(text, "on") == 0;
+  return on || std::strcmp(text, "off") == 0;
+}
+
 const Row kTable[] = {
     {{"LITE_SHORT_MAX", "size", "32K",
       "0 to 32K bytes (K: 1024); 0 switches the short protocol off",
@@ -201,13 +206,9 @@ const Row kTable[] = {
      }},
     {{"LITE_RESUME", "choice", "off", "on or off",
       "Whether a connection that breaks (reset by a firewall, a network that is gone) is made "
-      "again "
-      "within LITE_CONNECT_TIMEOUT and the job goes on: what has been sent is kept until it is "
-      "acknowledged."},
-     [](MPLITE_PARSE) {
-       k.resume = std::strcmp(text, "on") == 0;
-       return k.resume || std::strcmp(text, "off") == 0;
-     },
+      "again within LITE_CONNECT_TIMEOUT and the job goes on: what has been sent is kept until it "
+      "is acknowledged."},
+     [](MPLITE_PARSE) { return parse_switch(text, k.resume); },
      [](MPLITE_FORMAT) { copy_text(k.resume ? "on" : "off", text, size); }},
     {{"LITE_LOW_WATER", "size", "256K", "0, or 64K to 64M bytes (K, M: powers of 1024)",
       "While the application computes, a bulk receive is looked at when this much of a frame has "
@@ -242,10 +243,7 @@ const Row kTable[] = {
       "With LITE_CONTROLLER=sigio: whether a thread runs what a signal handler must not "
       "(accumulates, locks of windows, nonblocking collectives) while the application computes. It "
       "starts with the first window or nonblocking collective: see docs/guide.md."},
-     [](MPLITE_PARSE) {
-       k.host_thread = std::strcmp(text, "on") == 0;
-       return k.host_thread || std::strcmp(text, "off") == 0;
-     },
+     [](MPLITE_PARSE) { return parse_switch(text, k.host_thread); },
      [](MPLITE_FORMAT) { copy_text(k.host_thread ? "on" : "off", text, size); }},
     {{"LITE_TUNING", "list", "auto", kTuningAllowed,
       "The heuristics that act: see docs/tuning.md. To measure what one of them is worth, or to "

@@ -11,8 +11,8 @@ constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 
 }  // namespace
 
-// Not for the network's reasons, but for those of a peer that breaks the protocol, of memory that
-// is not there, or of the end.
+// Whether it failed by the network: not by a peer that breaks the protocol, memory that is not
+// there, or the end of all.
 bool Connector::may_go_on(const Connection& c, int error) const {
   return core_.options.resume && !core_.is_remote(c.peer) && !core_.quiescing &&
          (is_closed(error) || may_pass(error));
@@ -30,11 +30,8 @@ void Connector::break_off(Connection& c, int error, bool by_call) {
   core_.net.stop_receiving(c.fd);
   ++core_.underway.broken;
   begin_making(peer);
-  p.retry_ns = 0;
-  if (by_call)
-    p.retry_ns = core_.net.now_ns() + kTieNs;
-  else
-    begin_connect(peer);
+  p.retry_ns = by_call ? core_.net.now_ns() + kTieNs : 0;
+  if (!by_call) begin_connect(peer);
 }
 
 void Connector::lose_first(Connection& c, int error, StreamFailure how) {

@@ -41,7 +41,7 @@ struct KeptStream {
   std::uint8_t looks = 0;  // in vain, for the acknowledgement of what is awaited
   std::uint32_t nodes = 0;
   std::uint32_t awaited = 0;  // frames of operations that somebody waits for
-  // Places in the stream, over all connections:
+  // Places in the stream, over all connections; while it is on:
   std::uint64_t taken = 0;         // the kernel has what is before,
   std::uint64_t acknowledged = 0;  // the peer's kernel too, when we asked last,
   std::uint64_t end = 0;           // and here the nodes end

@@ -6,17 +6,13 @@
 
 namespace mplite {
 
-// The frame as it was when it was written, from its first byte on.
-OutFrame TxQueue::as_written(const KeptPart& k) {
+// The frame as it was when so many bytes of it had been written.
+OutFrame TxQueue::as_written(const KeptPart& k, std::uint64_t bytes) const {
   OutFrame f = {};
   f.header = k.header;
   f.op = k.op;
-  if (k.op->pieces == nullptr) {
-    f.payload = k.op->data + k.header.offset;
-  } else {
-    f.pieces = IovCursor{k.op->pieces};
-    f.pieces.skip(k.header.offset);
-  }
+  if (k.op->pieces == nullptr) f.payload = k.op->data + k.header.offset;
+  rewind(f, bytes);
   return f;
 }
 
@@ -92,6 +88,7 @@ bool TxQueue::send_kept_again(Connection& c) {
   KeptStream& kept = c.tx.kept;
   while (kept.again != nullptr) {
     KeptPart& k = *kept.again;
+    OutFrame f;
     iovec parts[kIovsMax];
     int parts_count = 0;
     std::uint64_t offered = 0;
@@ -99,11 +96,8 @@ bool TxQueue::send_kept_again(Connection& c) {
       offered = k.bytes - kept.again_from;
       parts[parts_count++] = {k.block->bytes + kept.again_from, offered};
     } else {
-      OutFrame f = as_written(k);
-      rewind(f, kept.again_from);
+      f = as_written(k, kept.again_from);
       list_frame(f, parts, parts_count, offered);
-      if (!write_again(c, parts, parts_count, offered)) return false;
-      continue;
     }
     if (!write_again(c, parts, parts_count, offered)) return false;
   }

@@ -68,7 +68,7 @@ void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count) {
   KeptStream& kept = c.tx.kept;
   std::uint64_t left = 0;
   for (int i = 0; i < parts_count; ++i) left += parts[i].iov_len;
-  bool kept_all = kept.on;
+  bool kept_all = true;
   for (int i = 0; kept_all && i < parts_count; ++i) {
     const auto* from = static_cast<const std::uint8_t*>(parts[i].iov_base);
     for (std::uint64_t bytes = parts[i].iov_len; bytes > 0;) {
@@ -88,12 +88,13 @@ void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count) {
     }
   }
   kept.end += left;
-  if (!kept_all && kept.on) forget_kept(c);
+  if (!kept_all) forget_kept(c);
 }
 
 // The same of what was written straight from the caller's memory.
 void TxQueue::keep_written(Connection& c, const iovec* parts, int parts_count) {
   KeptStream& kept = c.tx.kept;
+  if (!kept.on) return;
   for (int i = 0; i < parts_count; ++i) kept.taken += parts[i].iov_len;
   const std::uint32_t before = kept.nodes;
   keep_parts(c, parts, parts_count);
@@ -104,12 +105,10 @@ void TxQueue::keep_written(Connection& c, const iovec* parts, int parts_count) {
 void TxQueue::keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
                           int parts_count) {
   KeptStream& kept = c.tx.kept;
-  const std::uint64_t bytes = kFrameHeaderBytes + header.length;
-  if (!kept.on) {
-    kept.end = kept.taken += bytes;
+  if (!kept.on) [[likely]]
     return;
-  }
-  if (room_in(kept.tail) >= bytes) [[likely]] {
+  const std::uint64_t bytes = kFrameHeaderBytes + header.length;
+  if (room_in(kept.tail) >= bytes) {
     KeptPart* k = kept.tail;
     flatten(k->block->bytes + k->bytes, header, parts, parts_count);
     k->bytes += bytes;
@@ -128,6 +127,7 @@ void TxQueue::keep_packet(Connection& c, const FrameHeader& header, const iovec*
 void TxQueue::keep_frame(Connection& c, const OutFrame& f) {
   KeptStream& kept = c.tx.kept;
   SendOp* op = f.op;
+  if (!kept.on) return end_frame(op, 0);
   const std::uint64_t bytes = head_bytes(f.header) + f.header.length;
   if (op == gather_op_ || f.header.kind == FrameKind::kControl ||
       f.header.kind == FrameKind::kLane) {
@@ -135,10 +135,6 @@ void TxQueue::keep_frame(Connection& c, const OutFrame& f) {
     const iovec parts[2] = {{&header, op == gather_op_ ? 0 : sizeof header},
                             {const_cast<std::uint8_t*>(f.payload), f.header.length}};
     keep_parts(c, parts, 2);
-    return end_frame(op, 0);
-  }
-  if (!kept.on) {
-    kept.end += bytes;
     return end_frame(op, 0);
   }
   if (kept_nodes_.free_count() == 0 && (core_.mode.in_signal_handler || !kept_nodes_.reserve(64))) {
@@ -256,10 +252,8 @@ void TxQueue::copy_awaited(Connection& c) {
   const auto is_complete = [&kept](const KeptPart& k) {
     return k.op != nullptr && k.op->taken && !k.op->released && &k != kept.again;
   };
-  std::uint64_t blocks = 0;
-  for (const KeptPart* k = kept.head; k != nullptr; k = k->next)
-    if (is_complete(*k)) blocks += k->bytes / KeptBlock::kBytes + 1;
-  if (blocks == 0 || !reserve_blocks(blocks)) return;
+  const std::uint64_t unknown = std::min(kept.bytes, kept.end - kept.acknowledged);
+  if (!reserve_blocks(unknown / KeptBlock::kBytes + kept.nodes)) return;
   KeptPart* copied = nullptr;
   for (KeptPart** link = &kept.head; *link != nullptr;) {
     KeptPart* const old = *link;
@@ -298,8 +292,7 @@ KeptPart* TxQueue::copy_in_place(KeptStream& kept, KeptPart** link) {
   std::uint64_t done = old == kept.head && kept.acknowledged > begin
                            ? std::min(kept.acknowledged - begin, old->bytes - 1)
                            : 0;
-  OutFrame f = as_written(*old);
-  rewind(f, done);
+  OutFrame f = as_written(*old, done);
   kept.bytes -= done;
   KeptPart* last = nullptr;
   while (done < old->bytes) {

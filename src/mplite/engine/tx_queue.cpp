@@ -430,7 +430,9 @@ bool TxQueue::keep_copy(SendOp* op) {
 
 void TxQueue::release(SendOp* op) {
   if (op->done) return give(op);
-  if (op->kept > 0) core_.peers[op->peer].connection->tx.kept.awaited -= op->kept;
+  // In a completion that has lost the peer there is no connection any more.
+  Connection* const c = core_.peers[op->peer].connection;
+  if (op->kept > 0 && c != nullptr) c->tx.kept.awaited -= op->kept;
   op->released = true;
 }
 

@@ -205,7 +205,7 @@ class TxQueue {
   void copy_awaited(Connection& c) MPLITE_SIGNAL_SAFE;
   bool reserve_blocks(std::uint64_t blocks) MPLITE_SIGNAL_SAFE;
   KeptPart* copy_in_place(KeptStream& kept, KeptPart** link) MPLITE_SIGNAL_SAFE;
-  static OutFrame as_written(const KeptPart& k) MPLITE_SIGNAL_SAFE;
+  OutFrame as_written(const KeptPart& k, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
   static void copy_frame(OutFrame& f, std::uint64_t from, std::uint8_t* to,
                          std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   // tx_again.cpp
