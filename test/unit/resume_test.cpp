@@ -110,9 +110,16 @@ struct Traffic {
   }
 };
 
-// The whole traffic with one break after byte `at` of what `host` writes. Whether it came to that.
+sim::Faults slow(std::int64_t ns) {
+  sim::Faults f = SimRanks::no_faults();
+  f.delay_max_ns = ns;
+  return f;
+}
+
+// The whole traffic with one break after byte `at` of what `host` writes, when some of it is still
+// on its way. Whether it came to that.
 bool breaks_once(int host, std::uint64_t at, std::uint8_t protection, std::size_t packet_bytes) {
-  SimRanks r(2, SimRanks::no_faults(), resuming(protection));
+  SimRanks r(2, slow(at % 3 == 0 ? 0 : 200'000), resuming(protection), at + 1);
   r.connect(0, 1);
   Traffic traffic(r, packet_bytes);
   std::uint64_t written = 0;
@@ -348,6 +355,55 @@ START_TEST(long_send_is_complete_when_it_is_acknowledged) {
 }
 END_TEST
 
+// Rank 0 gives its connection up, and reads all that has come. What comes between that and the end
+// of the descriptor is not acknowledged: rank 1 would take it for received.
+START_TEST(nothing_is_acknowledged_that_nobody_reads) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    resuming()(o);
+    if (o.rank == 1) o.send_copy_max = 0;  // it waits for the acknowledgement
+    if (o.rank != 0) return;
+    o.stream.keepalive_idle_s = 2;
+    o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  const int first = break_of(r);
+  r.world.mute(0, 1);
+  const Bytes data = bytes_of(3'000, 1);
+  Bytes into(data.size());
+  MPID_ChannelId out = 0, in = 0;
+  r.as(0);
+  MPID_IRecvFromChannel(into.data(), into.size(), 1, &in);
+  say_one(r, 0, 1);
+  r.as(1);
+  ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 0, &out), 0);
+  r.world.hold_back(first);
+  std::uint64_t empty = 0;
+  bool has_come = false;
+  r.world.boundary = [&](int host) {
+    const Counters& counters = r.engine(0).counters();
+    if (host != 0 || counters.connections_broken == 0) {
+      empty = counters.reads_empty;
+    } else if (counters.reads_empty != empty && !has_come) {
+      has_come = true;
+      r.world.let_come(first);
+    }
+  };
+  ck_assert(r.until(
+      [&] {
+        r.world.pass(10'000'000);
+        r.as(0);
+        MPID_ChannelWait(1'000);
+        return Traffic::test(in);
+      },
+      3'000));
+  ck_assert(into == data);
+  ck_assert(r.until([&] {
+    r.as(1);
+    return Traffic::test(out);
+  }));
+}
+END_TEST
+
 START_TEST(job_that_breaks_the_protocol_is_lost_as_before) {
   SimRanks r(2, SimRanks::no_faults(), resuming());
   r.connect(0, 1);
@@ -379,12 +435,6 @@ struct Follower {
     f.r.engine(0).send_control(1, &part, 1);
   }
 };
-
-sim::Faults slow(std::int64_t ns) {
-  sim::Faults f = SimRanks::no_faults();
-  f.delay_max_ns = ns;
-  return f;
-}
 
 void send_packet(SimRanks& r, std::size_t bytes, std::uint8_t value) {
   const Bytes data(bytes, value);
