@@ -4,6 +4,8 @@
 Ends with 0 when it connected, no byte beyond a handshake's challenge was ever handed out, whoever said something wrong was hung up on (not always at
 once: a rank that computes looks at its listener later), and whoever said a right hello was challenged first. With CONNECTIONS it makes so many and
 prints the port that each came from, by which the rank's log line can be found.
+
+stranger.py layout connects to nobody: it ends with 0 if the source's Hello is laid out as this script writes it.
 """
 import os
 import random
@@ -13,10 +15,11 @@ import struct
 import sys
 import time
 
-KIND, ADDRESS, PORT, SECONDS = sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4])
+KIND, ADDRESS, PORT, SECONDS = ("layout", "", 0, 0.0) if sys.argv[1:] == ["layout"] else (sys.argv[1], sys.argv[2], int(sys.argv[3]), float(sys.argv[4]))
 CONNECTIONS = int(sys.argv[5]) if len(sys.argv) > 5 else None
 END = time.monotonic() + SECONDS
 PATIENCE = 8    # seconds for an answer
+POSITION_BYTES = struct.calcsize("<QQ")  # StreamPosition, zero in a kHello
 random.seed(7)
 
 
@@ -34,7 +37,7 @@ def wire():
         if len(values) != 1:
             sys.exit(f"stranger {KIND}: {path} does not tell {name} by {pattern}, or more than once: {values}")
         found[name] = int(values[0], 0)
-    if struct.calcsize("<IBBHII") + found["nonce"] + found["mac"] != found["bytes"]:
+    if struct.calcsize("<IBBHII") + found["nonce"] + found["mac"] + POSITION_BYTES != found["bytes"]:
         sys.exit(f"stranger {KIND}: {path}: a Hello has {found['bytes']} bytes, and another layout than this script's")
     return found
 
@@ -42,6 +45,7 @@ def wire():
 WIRE = wire()
 NONCE_AT = struct.calcsize("<IBBHII")
 MAC_AT = NONCE_AT + WIRE["nonce"]
+POSITION_AT = MAC_AT + WIRE["mac"]
 # The rank that it claims to be, and the one whose listener this is: rank I is alone on host I.
 CLAIMED, TARGET = 2, 0 if ADDRESS.endswith(".1") else 1
 
@@ -54,7 +58,7 @@ def connect():
 
 
 def hello(kind, target, nonce, mac=bytes(WIRE["mac"]), version=WIRE["version"]):
-    return struct.pack("<IBBHII", WIRE["magic"], version, kind, 0, CLAIMED, target) + nonce + mac
+    return struct.pack("<IBBHII", WIRE["magic"], version, kind, 0, CLAIMED, target) + nonce + mac + bytes(POSITION_BYTES)
 
 
 def heard(link, seconds, enough=None):
@@ -79,7 +83,7 @@ def heard(link, seconds, enough=None):
 
 def is_challenge(said):
     return len(said) == WIRE["bytes"] and struct.unpack("<IBBHII", said[:NONCE_AT])[:3] == (WIRE["magic"], WIRE["version"], WIRE["challenge"]) \
-        and said[MAC_AT:] != bytes(WIRE["mac"])
+        and said[MAC_AT:POSITION_AT] != bytes(WIRE["mac"])
 
 
 def main():
@@ -141,7 +145,7 @@ def main():
                     challenged += 1
                     if KIND == "replay":
                         # its own proof of the secret, sent back to it as ours
-                        link.sendall(hello(WIRE["proof"], TARGET, said[NONCE_AT:MAC_AT], said[MAC_AT:]))
+                        link.sendall(hello(WIRE["proof"], TARGET, said[NONCE_AT:MAC_AT], said[MAC_AT:POSITION_AT]))
                     else:
                         link.sendall(hello(WIRE["proof"], TARGET, nonce, os.urandom(WIRE["mac"])))
                     more, closed = heard(link, PATIENCE)
@@ -171,4 +175,4 @@ def main():
     return 1 if wrong or connected == 0 else 0
 
 
-sys.exit(main())
+sys.exit(0 if KIND == "layout" else main())
