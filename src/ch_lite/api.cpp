@@ -99,28 +99,45 @@ inline bool came_to_send(Device& device, int peer) {
   return gather;
 }
 
+// The same of a put. With LITE_MORE_FOLLOWS it has company soon, whatever came before it. A long
+// one begins at once: its data moves while the application computes.
+bool came_to_put(Device& device, int peer, std::size_t bytes, unsigned flags) {
+  constexpr std::size_t kGatherMax = 4096;
+  const std::uint64_t late = device.counters().gathered_late;
+  const bool gather = (flags & LITE_MORE_FOLLOWS) != 0
+                          ? device.streak().with_company(late)
+                          : device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, late);
+  came_for(LITE_CALL_OTHER);
+  LITE_HOT_SET(only_sends, 1);
+  return gather && bytes <= kGatherMax && device.may_gather();
+}
+
+bool gathered_in_company = false;  // what waits, if anything does
+
 // Within an Entry, around a send: what is gathered stays in front of it.
-[[gnu::noinline]] void begin_gathering(bool gather) {
+[[gnu::noinline]] void begin_gathering(bool gather, int unguarded) {
   if (gather)
-    MPID_ChannelGather(1);
+    MPID_ChannelGather(unguarded == LITE_GATHERED_IN_COMPANY ? MPID_GATHER_PAGES
+                                                             : MPID_GATHER_SMALL);
   else
     flush_gathered();
 }
-[[gnu::noinline]] void end_gathering() {
-  MPID_ChannelGather(0);
+[[gnu::noinline]] void end_gathering(int unguarded) {
+  MPID_ChannelGather(MPID_GATHER_NOTHING);
   const int waiting = MPID_ChannelGathered();
-  if (waiting <= 1)
-    LITE_HOT_SET(gathered, waiting == 0
-                               ? LITE_GATHERED_NONE
-                               : LITE_GATHERED_UNGUARDED);  // one: these are others than before
+  // One: these are others than before.
+  if (waiting <= 1 || (unguarded == LITE_GATHERED_UNGUARDED && gathered_in_company)) {
+    LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : unguarded);
+    gathered_in_company = unguarded == LITE_GATHERED_IN_COMPANY;
+  }
 }
 template <typename Send>
-inline int send_in_order(bool gather, Send send) {
+inline int send_in_order(bool gather, Send send, int unguarded = LITE_GATHERED_UNGUARDED) {
   if (gather || LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) [[unlikely]]
-    begin_gathering(gather);
+    begin_gathering(gather, unguarded);
   const int result = send();
   if (gather) [[unlikely]]
-    end_gathering();
+    end_gathering(unguarded);
   return result;
 }
 
@@ -306,9 +323,9 @@ void lite_host_exit_slow(void) {
 
 void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
-  if (LITE_HOT_GET(gathered) == LITE_GATHERED_UNGUARDED) {
+  if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    if (hooks.guard != nullptr && hooks.guard(hooks.arg)) {
+    if (hooks.guard != nullptr && hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY)) {
       LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
     } else {
       device_current->set_may_gather(false);
@@ -370,7 +387,7 @@ int lite_progress(void) {
     mplite::Hold hold(device.gate());
     const bool everywhere = pace.seldom() && device.options().hooks.look_everywhere != nullptr;
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, true);
-    device.progress();
+    device.look_before_delivery();
     if (everywhere) device.options().hooks.look_everywhere(device.options().hooks.arg, false);
     device.hand_over();
   }
@@ -426,14 +443,21 @@ int lite_withdraw(uint64_t key) {
   return device_current->withdraw(key);
 }
 
-int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie,
-             lite_request** request) {
+int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes,
+             unsigned flags, void* cookie, lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_put: no such peer");
   if (key == 0 || bytes > ch_lite::kMessageBytesMax)
     return bad_argument(peer, "lite_put: no key, or too long");
-  came_for(LITE_CALL_OTHER);
-  Entry entry;
-  return device_current->put(peer, key, offset, data, bytes, cookie, request);
+  Device& device = *device_current;
+  const bool gather = came_to_put(device, peer, bytes, flags);
+  Entry entry(device);
+  return send_in_order(
+      gather,
+      [&] {
+        return device.put(peer, key, offset, data, bytes, (flags & LITE_PUT_UNANSWERED) == 0,
+                          cookie, request);
+      },
+      (flags & LITE_MORE_FOLLOWS) != 0 ? LITE_GATHERED_IN_COMPANY : LITE_GATHERED_UNGUARDED);
 }
 
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
@@ -468,9 +492,13 @@ int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_
   if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX)
     return bad_argument(peer, "lite_am_isend: too long");
   came_for(LITE_CALL_SEND);
-  Entry entry;
-  return device_current->am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data,
-                                  data_bytes, cookie, request);
+  Device& device = *device_current;
+  Entry entry(device);
+  const int result = device.am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes),
+                                     data, data_bytes, cookie, request);
+  if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE && MPID_ChannelGathered() == 0)
+    LITE_HOT_SET(gathered, LITE_GATHERED_NONE);  // they have left with it
+  return result;
 }
 
 int lite_am_waits(int peer) {

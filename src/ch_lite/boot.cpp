@@ -91,7 +91,7 @@ void leave(void*) {
   if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }
 bool nobody_listens(void*) { return g_boot->controller.in_helper(); }
-bool guard(void*) { return g_boot->controller.guard_gathered(); }
+bool guard(void*, bool company) { return g_boot->controller.guard_gathered(company); }
 
 int (*g_host_news)() = nullptr;
 

@@ -203,11 +203,19 @@ int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uin
  * LITE_ERR_PEER_LOST on both sides. LITE_ERR_ARG: not exposed. */
 int lite_withdraw(uint64_t key);
 
+enum {
+  LITE_PUT_UNANSWERED = 1, /* nobody asks when it is in the target's memory: one that leaves whole
+                              is complete then, and the target does not answer */
+  LITE_MORE_FOLLOWS = 2    /* the application will soon say more to that peer, and the two may leave
+                              together; at the latest when lite_progress looks, or soon after the
+                              application has gone by lite_host_exit_sending */
+};
 /* Copies `bytes` from `data` to `offset` in what `peer` exposed as `key`. LITE_PENDING: completes
  * when the data is in the target's memory. LITE_OK: it is there (peer is oneself). Accesses are in
- * no order with each other or with messages, but for what lite_request_holds_buffer says. */
-int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie,
-             lite_request** request);
+ * no order with each other or with messages, but for what lite_request_holds_buffer says. `flags`:
+ * LITE_PUT_UNANSWERED, LITE_MORE_FOLLOWS, both or 0. */
+int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes,
+             unsigned flags, void* cookie, lite_request** request);
 /* The other way; completes when the data is in `buffer`. */
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
              lite_request** request);
@@ -267,7 +275,8 @@ typedef int (*lite_am_check)(int peer, uint32_t handler, const void* header, siz
 void lite_am_set_check(lite_am_check check);
 
 /* Sends header (copied, at most LITE_AM_HEADER_MAX) and data (must stay until complete). Results as
- * lite_isend; with data_bytes == 0 always LITE_OK or an error. */
+ * lite_isend; with data_bytes == 0 always LITE_OK or an error. From the callback: it
+ * leaves together with other answers, when the callbacks have been called. */
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
                   const void* data, size_t data_bytes, void* cookie, lite_request** request);
 /* 1: one to that peer waits here for credit, and the next one will wait behind it. */
@@ -306,9 +315,14 @@ extern lite_hot_state lite_hot;
 #define LITE_HOT_GET(field) __atomic_load_n(&lite_hot.field, __ATOMIC_RELAXED)
 #define LITE_HOT_SET(field, value) __atomic_store_n(&lite_hot.field, (value), __ATOMIC_RELAXED)
 enum { LITE_CALL_PROGRESS, LITE_CALL_SEND, LITE_CALL_RECEIVE, LITE_CALL_OTHER };
-/* Small messages of many sends in a row that wait to leave together: none; some, and nobody sees to
- * it that they leave; some, and the backstop does. */
-enum { LITE_GATHERED_NONE, LITE_GATHERED_UNGUARDED, LITE_GATHERED_GUARDED };
+/* Small messages that wait to leave together: none; some, and the backstop sees to it that they
+ * leave; some, and nobody does, for many sends in a row or by LITE_MORE_FOLLOWS. */
+enum {
+  LITE_GATHERED_NONE,
+  LITE_GATHERED_GUARDED,
+  LITE_GATHERED_UNGUARDED,
+  LITE_GATHERED_IN_COMPANY
+};
 
 /* What lite_progress may do in the application's call when it finds nothing, again. It cannot tell
  * by itself: a host polls many times in one call also where that call must not block, and in the
@@ -358,13 +372,13 @@ static inline void lite_host_exit(void) {
   if (__builtin_expect(LITE_HOT_GET(want_arm) | LITE_HOT_GET(gathered), 0)) lite_host_exit_slow();
 }
 
-/* On return from MPI_Send and MPI_Isend, after which there may be another: what waits for company
- * goes on waiting for it, but not long (see streak.h). */
+/* On return from calls after which there may be another one that sends (MPI_Isend, MPI_Put): what
+ * waits for company goes on waiting for it, but not long (see streak.h). */
 void lite_host_exit_sending_slow(void);
 static inline void lite_host_exit_sending(void) {
   LITE_HOT_SET(polls_since_exit, 0);
   LITE_HOT_SET(started, 0);
-  if (__builtin_expect(LITE_HOT_GET(want_arm) | (LITE_HOT_GET(gathered) == LITE_GATHERED_UNGUARDED),
+  if (__builtin_expect(LITE_HOT_GET(want_arm) | (LITE_HOT_GET(gathered) >= LITE_GATHERED_UNGUARDED),
                        0))
     lite_host_exit_sending_slow();
 }

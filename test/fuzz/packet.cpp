@@ -354,8 +354,9 @@ void Run::step(Step what) {
     case kPutOrGet: {
       auto memory = std::make_unique<Buffer>(1 + input.length());
       const int result =
-          some % 2 == 0 ? lite_put(kHostile, 77, some, memory->data(), memory->size(), nullptr, &r)
-                        : lite_get(kHostile, 77, some, memory->data(), memory->size(), nullptr, &r);
+          some % 2 == 0
+              ? lite_put(kHostile, 77, some, memory->data(), memory->size(), 0, nullptr, &r)
+              : lite_get(kHostile, 77, some, memory->data(), memory->size(), nullptr, &r);
       keep(result, r, std::move(memory));
       break;
     }

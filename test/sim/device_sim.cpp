@@ -453,13 +453,15 @@ void Sim::send(Rank& r) {
   lite_request* request = nullptr;
   const unsigned flags = m.synchronous ? LITE_SEND_SYNC : 0;
   const InPieces* pieces = r.sends[index].pieces.get();
-  MPID_ChannelGather(
-      random.chance(400) ? 1 : 0);  // as in a streak of sends (streak.h); another poll sends it off
+  // as in a streak of sends (streak.h); another poll sends it off
+  MPID_ChannelGather(random.chance(400)   ? MPID_GATHER_SMALL
+                     : random.chance(100) ? MPID_GATHER_PAGES
+                                          : MPID_GATHER_NOTHING);
   const int rc = pieces != nullptr ? lite_isendv(pieces->pieces(), pieces->count(), m.bytes, to, &e,
                                                  flags, &r.cookies.back(), &request)
                                    : lite_isend(r.sends[index].buffer.data(), m.bytes, to, &e,
                                                 flags, &r.cookies.back(), &request);
-  MPID_ChannelGather(0);
+  MPID_ChannelGather(MPID_GATHER_NOTHING);
   if (rc < 0) {
     check_error(r, to, rc, "lite_isend");
     send_done(r, index, LITE_ERR_PEER_LOST);
@@ -712,10 +714,13 @@ void Sim::access(Rank& r) {
   r.cookies.push_back({&r, true, index, true});
   lite_request* request = nullptr;
   const std::uint64_t at = made.slot * slot_bytes + made.offset;
-  const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes,
+  // as before the end of an epoch
+  MPID_ChannelGather(made.is_put && random.chance(300) ? MPID_GATHER_PAGES : MPID_GATHER_NOTHING);
+  const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes, 0,
                                         &r.cookies.back(), &request)
                              : lite_get(target.id, target.key, at, made.buffer.data(), bytes,
                                         &r.cookies.back(), &request);
+  MPID_ChannelGather(MPID_GATHER_NOTHING);
   if (rc < 0) {
     check_error(r, target.id, rc, "an access");
     access_done(r, index, LITE_ERR_PEER_LOST);

@@ -96,7 +96,7 @@ START_TEST(a_timer_that_is_set_is_kept_until_half_of_its_delay_is_over) {
     std::int64_t now = 1;
     make_trusting(policy, &now);
     policy.timer_set(now + row.due_in_ns);
-    if (row.guarding) policy.guard(now);
+    if (row.guarding) policy.guard(now, ArmingPolicy::kGatherNs);
     ck_assert(policy.leave(kSend, now, true, true) == row.departure);
   }
 }
@@ -104,14 +104,18 @@ END_TEST
 
 START_TEST(a_timer_for_what_is_gathered_leaves_time_for_more) {
   ArmingPolicy policy;
-  ck_assert(!policy.guard(1));
+  ck_assert(!policy.guard(1, ArmingPolicy::kGatherNs));
   policy.timer_set(1 + ArmingPolicy::kGatherNs);
-  ck_assert(policy.guard(1));
-  ck_assert(!policy.guard(1 + ArmingPolicy::kGatherNs / 2));  // too soon
-  ck_assert(!policy.guard(0));                                // too late
+  ck_assert(policy.guard(1, ArmingPolicy::kGatherNs));
+  ck_assert(!policy.guard(1 + ArmingPolicy::kGatherNs / 2, ArmingPolicy::kGatherNs));  // too soon
+  policy.timer_set(1 + ArmingPolicy::kCompanyNs);
+  ck_assert(policy.guard(1, ArmingPolicy::kCompanyNs));
+  ck_assert(!policy.guard(1, ArmingPolicy::kGatherNs));  // others do not wait that long
+  policy.timer_set(1 + ArmingPolicy::kGatherNs);
+  ck_assert(!policy.guard(0, ArmingPolicy::kGatherNs));  // too late
   ck_assert(policy.timer_fired());
   ck_assert(!policy.timer_fired());
-  ck_assert(!policy.guard(1));
+  ck_assert(!policy.guard(1, ArmingPolicy::kGatherNs));
 }
 END_TEST
 
@@ -122,7 +126,7 @@ START_TEST(a_backstop_that_guards_what_is_gathered_is_not_put_off) {
   policy.timer_set(now + ArmingPolicy::kGatherNs / 2 + 5 * kUs);  // nearly due, as a backstop
   ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
   policy.came_back(now);
-  ck_assert(policy.guard(now));
+  ck_assert(policy.guard(now, ArmingPolicy::kGatherNs));
   ck_assert(policy.leave(kSend, now, true, true) == Departure::kWatched);
   ck_assert(policy.timer_fired());
 }

@@ -183,9 +183,9 @@ START_TEST(control_packet_leaves_from_where_it_is) {
     if (held) MPID_ChannelHold(1);
     const Bytes first = bytes_of(7, 7);
     if (before == Before::kGathered) {
-      MPID_ChannelGather(1);
+      MPID_ChannelGather(MPID_GATHER_SMALL);
       ck_assert_int_eq(MPID_SendControl(first.data(), 7, 1), 0);
-      MPID_ChannelGather(0);
+      MPID_ChannelGather(MPID_GATHER_NOTHING);
       ck_assert_int_eq(MPID_ChannelGathered(), 1);
     }
     if (before == Before::kQueued) {

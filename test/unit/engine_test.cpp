@@ -256,9 +256,9 @@ std::vector<std::uint8_t> small(int number) {
 }
 
 void gather(Engine& e, int to, int from_number, int count) {
-  e.set_gather(true);
+  e.set_gather(Engine::kGatherPacketMax);
   for (int i = 0; i < count; ++i) ck_assert_int_eq(say(e, to, small(from_number + i)), 0);
-  e.set_gather(false);
+  e.set_gather(0);
 }
 
 START_TEST(gathered_packets_leave_with_the_next_poll_in_one_system_call) {
@@ -303,9 +303,9 @@ START_TEST(order_holds_between_gathered_and_other_frames) {
     const auto data = bytes_of(3000, 9);
     if (kind == 0) say(r.engine(0), 1, bytes_of(10, 9));
     if (kind == 1) {
-      r.engine(0).set_gather(true);
+      r.engine(0).set_gather(Engine::kGatherPacketMax);
       say(r.engine(0), 1, bytes_of(Engine::kGatherPacketMax + 1, 9));
-      r.engine(0).set_gather(false);
+      r.engine(0).set_gather(0);
     }
     if (kind == 3) {
       r.engine(0).cork(1);
@@ -2454,9 +2454,9 @@ START_TEST(packet_and_what_it_announces_leave_in_one_write_and_resume_anywhere) 
   e.cork(1);
   refused();
   e.uncork(1);
-  e.set_gather(true);
+  e.set_gather(Engine::kGatherPacketMax);
   refused();
-  e.set_gather(false);
+  e.set_gather(0);
   limit = 10;
   limited = 1;
   ck_assert_int_eq(e.send_behind(1, part, FrameKind::kChannel, data.data(), kLong, op), 0);
@@ -2847,9 +2847,9 @@ START_TEST(next_control_reads_the_detached_connection) {
   hear_small(r, 0, 1, 6);
   ck_assert(next().empty());
   // The gathered leave with the look, and a lost peer is lost.
-  e.set_gather(true);
+  e.set_gather(Engine::kGatherPacketMax);
   say(e, 1, bytes_of(30, 1));
-  e.set_gather(false);
+  e.set_gather(0);
   ck_assert_int_eq(e.gathered(), 1);
   ck_assert(next().empty());
   ck_assert_int_eq(e.gathered(), 0);

@@ -118,7 +118,7 @@ START_TEST(put_and_get_of_every_size_by_polls_and_by_the_targets_handler) {
         lite_request* r = nullptr;
         int cookie = 0;
         w->as(0);
-        ck_assert_int_eq(lite_put(1, key, 16, data.data(), bytes, &cookie, &r), LITE_PENDING);
+        ck_assert_int_eq(lite_put(1, key, 16, data.data(), bytes, 0, &cookie, &r), LITE_PENDING);
         ck_assert_ptr_eq(lite_request_cookie(r), &cookie);
         ck_assert_ptr_null(lite_next_completion());  // not before the target has it
         move();
@@ -152,15 +152,41 @@ START_TEST(small_put_leaves_the_buffer_free_and_a_large_one_does_not) {
   const std::uint64_t key = expose(*w, 1, memory);
   w->as(0);
   lite_request *one = nullptr, *two = nullptr;
-  lite_put(1, key, 0, data.data(), kShort, nullptr, &one);
+  lite_put(1, key, 0, data.data(), kShort, 0, nullptr, &one);
   ck_assert_int_eq(lite_request_holds_buffer(one), 0);
   const auto sent = data[0];
   data[0] = static_cast<std::uint8_t>(~sent);
-  lite_put(1, key, kShort, data.data() + kShort, kShort + 1, nullptr, &two);
+  lite_put(1, key, kShort, data.data() + kShort, kShort + 1, 0, nullptr, &two);
   ck_assert_int_ne(lite_request_holds_buffer(two), 0);
   w->settle();
   ck_assert_int_eq(take_completed(*w, 0), 2);
   ck_assert_uint_eq(memory[0], sent);
+  check_clean(*w);
+}
+END_TEST
+
+START_TEST(put_that_asks_for_no_answer_is_complete_when_it_has_left) {
+  auto w = make_world(2);
+  std::vector<std::uint8_t> memory(100000), data = pattern(100000, 1);
+  const std::uint64_t key = expose(*w, 1, memory);
+  w->as(0);
+  lite_request* r = nullptr;
+  for (std::uint64_t i = 0; i < 1000; ++i) {  // more than may be under way with an answer
+    ck_assert_int_eq(lite_put(1, key, i, data.data() + i, 1, LITE_PUT_UNANSWERED, nullptr, &r),
+                     LITE_PENDING);
+    ck_assert_int_eq(lite_request_holds_buffer(r), 0);
+    ck_assert_int_eq(take_completed(*w, 0), 1);
+  }
+  ck_assert_uint_eq(device(*w, 0).peer(1).origin.puts_out, 0);
+  // a long one is complete when it is there
+  lite_put(1, key, 1000, data.data() + 1000, 90000, LITE_PUT_UNANSWERED, nullptr, &r);
+  ck_assert_int_ne(lite_request_holds_buffer(r), 0);
+  ck_assert_int_eq(take_completed(*w, 0), 0);
+  w->handler(1);
+  ck_assert_uint_eq(device(*w, 1).peer(0).target.puts_done, 0);
+  w->settle();
+  ck_assert_int_eq(take_completed(*w, 0), 1);
+  ck_assert(std::memcmp(memory.data(), data.data(), 91000) == 0);
   check_clean(*w);
 }
 END_TEST
@@ -174,7 +200,7 @@ START_TEST(put_by_transfer_is_not_complete_while_its_data_is_on_the_way) {
   w->hold_bulk = true;
   w->as(0);
   lite_request* r = nullptr;
-  lite_put(1, key, 0, data.data(), data.size(), nullptr, &r);
+  lite_put(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
   w->settle();
   ck_assert_int_eq(take_completed(*w, 0), 0);
   ck_assert_uint_eq(device(*w, 1).accesses_used(), 1);
@@ -196,10 +222,10 @@ START_TEST(access_to_oneself_is_a_copy) {
   const auto data = pattern(50, 4);
   const std::uint64_t key = expose(*w, 0, memory);
   lite_request* r = nullptr;
-  ck_assert_int_eq(lite_put(0, key, 50, data.data(), 50, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_put(0, key, 50, data.data(), 50, 0, nullptr, &r), LITE_OK);
   ck_assert_int_eq(lite_get(0, key, 50, into.data(), 50, nullptr, &r), LITE_OK);
   ck_assert(std::memcmp(into.data(), data.data(), 50) == 0);
-  ck_assert_int_eq(lite_put(0, key, 51, data.data(), 50, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_put(0, key, 51, data.data(), 50, 0, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_get(0, key, UINT64_MAX, into.data(), 2, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_withdraw(key), LITE_OK);
   ck_assert_int_eq(lite_get(0, key, 0, into.data(), 1, nullptr, &r), LITE_ERR_ARG);
@@ -215,9 +241,9 @@ START_TEST(nothing_may_be_exposed_and_accessed) {
   std::uint8_t byte = 0;
   lite_request* r = nullptr;
   ck_assert_int_eq(lite_expose(nullptr, 0, &key), LITE_OK);
-  ck_assert_int_eq(lite_put(0, key, 0, &byte, 0, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_put(0, key, 0, &byte, 0, 0, nullptr, &r), LITE_OK);
   ck_assert_int_eq(lite_get(0, key, 0, &byte, 0, nullptr, &r), LITE_OK);
-  ck_assert_int_eq(lite_put(0, key, 0, &byte, 1, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_put(0, key, 0, &byte, 1, 0, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_withdraw(key), LITE_OK);
   check_clean(*w);
 }
@@ -238,7 +264,7 @@ START_TEST(access_outside_of_the_exposed_memory_ends_the_peer_and_touches_nothin
         ck_assert_int_eq(lite_expose(around.data() + 4096, 4096, &key), LITE_OK);
         w->as(0);
         lite_request* r = nullptr;
-        ck_assert_int_eq(is_put ? lite_put(1, key, c.offset, data.data(), c.bytes, nullptr, &r)
+        ck_assert_int_eq(is_put ? lite_put(1, key, c.offset, data.data(), c.bytes, 0, nullptr, &r)
                                 : lite_get(1, key, c.offset, data.data(), c.bytes, nullptr, &r),
                          LITE_PENDING);
         w->settle();
@@ -272,7 +298,7 @@ START_TEST(stale_and_forged_keys_end_the_peer) {
     w->as(0);
     lite_request* r = nullptr;
     const std::uint8_t byte = 9;
-    ck_assert_int_eq(lite_put(1, key, 0, &byte, 1, nullptr, &r), LITE_PENDING);
+    ck_assert_int_eq(lite_put(1, key, 0, &byte, 1, 0, nullptr, &r), LITE_PENDING);
     w->settle();
     check_given_up(*w, 1, 0, "not exposed");
     ck_assert_uint_eq(memory[0] | other[0], 0);
@@ -307,7 +333,7 @@ START_TEST(keys_are_random_and_for_those_only_whom_the_memory_is_exposed_to) {
     lite_request* r = nullptr;
     const auto put = [&](int from, std::uint64_t to) {
       w->as(from);
-      ck_assert_int_eq(lite_put(0, to, 0, &byte, 1, nullptr, &r), LITE_PENDING);
+      ck_assert_int_eq(lite_put(0, to, 0, &byte, 1, 0, nullptr, &r), LITE_PENDING);
       w->settle();
     };
     if (variant == 0) {  // of another job
@@ -349,9 +375,9 @@ START_TEST(many_accesses_at_once_wait_for_their_turn) {
   w->as(0);
   lite_request* r = nullptr;
   for (std::size_t i = 0; i < kEach; ++i) {
-    ck_assert_int_eq(lite_put(1, key, i * kLarge, data.data() + i * kLarge, kLarge, nullptr, &r),
+    ck_assert_int_eq(lite_put(1, key, i * kLarge, data.data() + i * kLarge, kLarge, 0, nullptr, &r),
                      LITE_PENDING);
-    ck_assert_int_eq(lite_put(1, small_key, i * 8, data.data() + i * 8, 8, nullptr, &r),
+    ck_assert_int_eq(lite_put(1, small_key, i * 8, data.data() + i * 8, 8, 0, nullptr, &r),
                      LITE_PENDING);
     ck_assert_uint_le(device(*w, 0).peer(1).origin.accesses_out, ch_lite::kAccessesPerPeer);
     ck_assert_uint_le(device(*w, 0).peer(1).origin.puts_out, ch_lite::kSmallPutsPerPeer);
@@ -407,7 +433,7 @@ START_TEST(forged_answers_end_the_peer) {
     } forged{};
     std::size_t bytes = sizeof(ch_lite::AckPacket);
     if (variant == 0) {
-      lite_put(1, key, 0, data.data(), 8, nullptr, &r);
+      lite_put(1, key, 0, data.data(), 8, 0, nullptr, &r);
       forged.packet = {{PacketType::kPutAck, 0, 0, 0, 0}, 0, 2};
       words = "acks for more puts";
     } else if (variant == 1) {
@@ -416,12 +442,12 @@ START_TEST(forged_answers_end_the_peer) {
       bytes += 8;
       words = "do not fit";
     } else if (variant == 2) {
-      lite_put(1, key, 0, data.data(), 8, nullptr, &r);
+      lite_put(1, key, 0, data.data(), 8, 0, nullptr, &r);
       forged.packet = {{PacketType::kGetData, 0, 0, 0, 0}, 0, r->pool_handle};
       bytes += 8;
       words = "do not fit";
     } else {
-      lite_put(1, key, 0, data.data(), data.size(), nullptr, &r);
+      lite_put(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
       const ch_lite::CtsPacket cts{{PacketType::kCts, 0, 0, 0, 0}, 0, r->pool_handle, 4711, 5};
       w->forge(1, 0, &cts, sizeof cts);
       words = "does not fit its RTS";
@@ -445,7 +471,7 @@ START_TEST(withdrawn_memory_is_not_touched_any_more) {
     w->as(0);
     lite_request* r = nullptr;
     if (is_put)
-      lite_put(1, key, 0, data.data(), data.size(), nullptr, &r);
+      lite_put(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
     else
       lite_get(1, key, 0, data.data(), data.size(), nullptr, &r);
     w->settle();
@@ -480,9 +506,10 @@ START_TEST(lost_peer_completes_every_access_in_every_state) {
       int started = 0;
       for (std::size_t i = 0; i < 100; ++i) {
         const std::size_t at = i * (kShort + 1);
-        started += lite_put(1, key, at, data.data() + at, kShort + 1, nullptr, &r) == LITE_PENDING;
+        started +=
+            lite_put(1, key, at, data.data() + at, kShort + 1, 0, nullptr, &r) == LITE_PENDING;
         started += lite_get(1, key, at, back.data() + at, kShort + 1, nullptr, &r) == LITE_PENDING;
-        started += lite_put(1, key, at, data.data() + at, 8, nullptr, &r) == LITE_PENDING;
+        started += lite_put(1, key, at, data.data() + at, 8, 0, nullptr, &r) == LITE_PENDING;
         started += lite_get(1, key, at, back.data() + at, 8, nullptr, &r) == LITE_PENDING;
       }
       for (int i = 0; i < stage * 2; ++i) w->handler(i % 2 == 0 ? 1 : 0);
@@ -504,7 +531,7 @@ START_TEST(lost_peer_completes_every_access_in_every_state) {
       ck_assert_int_eq(good + bad, started);
       ck_assert_int_gt(bad, 0);
       check_clean(*w);
-      ck_assert_int_eq(lite_put(1, key, 0, data.data(), 1, nullptr, &r), LITE_ERR_PEER_LOST);
+      ck_assert_int_eq(lite_put(1, key, 0, data.data(), 1, 0, nullptr, &r), LITE_ERR_PEER_LOST);
       w->as(1);
       ck_assert_int_eq(lite_withdraw(key), LITE_OK);
     }
@@ -533,7 +560,7 @@ START_TEST(acks_of_small_puts_are_batched) {
   w->as(0);
   lite_request* r = nullptr;
   const std::uint8_t byte = 1;
-  for (std::uint64_t i = 0; i < 200; ++i) lite_put(1, key, i, &byte, 1, nullptr, &r);
+  for (std::uint64_t i = 0; i < 200; ++i) lite_put(1, key, i, &byte, 1, 0, nullptr, &r);
   w->handler(1);
   const std::size_t acks = w->wire[{1, 0}].size();
   ck_assert_msg(acks >= 1 && acks <= 5, "%zu packets", acks);
@@ -552,7 +579,7 @@ START_TEST(answers_wait_for_headroom) {
   w->hold_bulk = true;
   w->as(0);
   lite_request* r = nullptr;
-  lite_put(1, key, 0, data.data(), data.size(), nullptr, &r);
+  lite_put(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
   w->handler(1);
   w->handler(0);
   w->hold_bulk = false;
@@ -636,7 +663,7 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
         lite_request* r = nullptr;
         const std::size_t at = op->slot * kSlot + op->offset;
         const int result = op->is_put ? lite_put(op->target, key[op->target][op->region], at,
-                                                 op->data.data(), bytes, op.get(), &r)
+                                                 op->data.data(), bytes, 0, op.get(), &r)
                                       : lite_get(op->target, key[op->target][op->region], at,
                                                  op->data.data(), bytes, op.get(), &r);
         ck_assert_int_eq(result, op->target == rank ? LITE_OK : LITE_PENDING);

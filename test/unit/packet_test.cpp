@@ -80,6 +80,10 @@ START_TEST(accesses_come_back_as_sent_and_nonsense_among_them_is_refused) {
   auto p = decoded(bytes);
   ck_assert(p && p->type == PacketType::kPut && p->region == 1 && p->offset == 12 &&
             p->bytes == 100 && p->payload == bytes.data() + sizeof(AccessPacket));
+  ck_assert(!p->sync);
+  bytes[1] = ch_lite::kPacketSync;
+  p = decoded(bytes);
+  ck_assert(p && p->sync);
   p = decoded(bytes_of(access(PacketType::kPutRequest, 1 << 30, 8)));
   ck_assert(p && p->sender == 8 && p->bytes == 1 << 30);
   p = decoded(bytes_of(access(PacketType::kGet, kAccessShortMax, 8)));

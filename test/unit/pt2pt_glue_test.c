@@ -428,12 +428,19 @@ int MPIDIG_mpi_win_start(MPIR_Group* group, int assert, MPIR_Win* of) {
   started_with = assert;
   return MPI_SUCCESS;
 }
-/* The host's ends of epochs: the hook, with the lock held where it is, and then the message. */
+/* The host's ends of epochs: the hook, with the lock held where it is, polls, and then the message.
+ */
+static int polls_at_ends;
+static int poll_once(void);
+static int at_end(int error) {
+  for (int i = 0; i < polls_at_ends; i++) ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+  return error;
+}
 int MPIDIG_mpi_win_complete(MPIR_Win* win) {
   if (HOST_IS_5) lock_depth++;
   const int error = MPIDI_LITE_rma_win_cmpl_hook(win);
   if (HOST_IS_5) lock_depth--;
-  return error;
+  return at_end(error);
 }
 static bool answers_at_ends;
 int MPIDIG_mpi_win_unlock_all(MPIR_Win* win) {
@@ -444,7 +451,7 @@ int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win) {
   if (HOST_IS_5) lock_depth++;
   const int error = MPIDI_LITE_rma_target_cmpl_hook(rank, win);
   if (HOST_IS_5) lock_depth--;
-  return error;
+  return at_end(error);
 }
 static int by_messages[6];
 static int answers; /* that a request is to wait for; 0: it is complete at once */
@@ -684,10 +691,10 @@ int lite_withdraw(uint64_t key) {
   return LITE_OK;
 }
 static bool left_whole; /* a put's data need not stay */
-int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes, void* cookie,
-             lite_request** request) {
+int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes,
+             unsigned flags, void* cookie, lite_request** request) {
   return answer(called((Call){PUT, .peer = peer, .key = key, .offset = offset, .data = data,
-                              .bytes = bytes, .cookie = cookie}),
+                              .bytes = bytes, .flags = flags, .cookie = cookie}),
                 request);
 }
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
@@ -1669,6 +1676,52 @@ START_TEST(ends_of_epochs_wait_for_what_their_message_may_overtake) {
 }
 END_TEST
 
+static unsigned flags_of_put_in(int epoch) {
+  win.sync.access_epoch_type = epoch;
+  ck_assert_int_eq(access_at(HOST_PUT, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  const unsigned flags = last_call()->flags;
+  completes(last_call());
+  ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+  return flags;
+}
+/* Nobody asks for the answers to puts that MPI_Win_complete follows; MPI_Win_unlock asks, but
+ * follows as soon. Who flushes between lock and unlock waits for each flush. */
+START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
+  make_window(memory, kWindow);
+  code = LITE_PENDING;
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_NONE), 0); /* a fence's */
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK_ALL), 0);
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_START), LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS);
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
+    ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+    ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
+    ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0);
+  }
+  end_window();
+}
+END_TEST
+
+/* One poll of theirs would send what waits to leave with the message. */
+START_TEST(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message) {
+  make_window(memory, kWindow);
+  polls_at_ends = 2;
+  for (int nocheck = 0; nocheck <= MPI_MODE_NOCHECK; nocheck += MPI_MODE_NOCHECK)
+    for (int waiting = 0; waiting < 2; waiting++) {
+      lite_hot.gathered = waiting ? LITE_GATHERED_GUARDED : LITE_GATHERED_NONE;
+      const int before = device_polls;
+      ck_assert_int_eq(end_epoch(_i, nocheck), MPI_SUCCESS);
+      const bool passes = waiting && (nocheck == 0 || _i == 0);
+      ck_assert_int_eq(device_polls - before, passes ? 1 : 2);
+      ck_assert_int_eq(poll_once(), MPI_SUCCESS);
+      ck_assert_int_eq(device_polls - before, passes ? 2 : 3);
+    }
+  lite_hot.gathered = LITE_GATHERED_NONE;
+  polls_at_ends = 0;
+  end_window();
+}
+END_TEST
+
 START_TEST(window_that_is_not_made_is_not_exposed_any_more) {
   win = (MPIR_Win){.comm_ptr = &comm, .base = memory, .size = kWindow, .disp_unit = DISP_UNIT};
   allgather_error = MPI_ERR_OTHER;
@@ -2174,6 +2227,8 @@ int main(void) {
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
+  ADD_LOOP(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message, 3);
+  ADD(puts_have_company_where_the_end_of_the_epoch_follows);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
   ADD(window_expects_messages_while_it_lives);
   ADD_LOOP(receive_that_was_matched_here_completes_the_one_in_shared_memory, 3);

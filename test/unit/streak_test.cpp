@@ -75,6 +75,34 @@ START_TEST(who_is_always_late_gathers_next_to_nothing) {
 }
 END_TEST
 
+START_TEST(company_that_the_application_has_told_of_is_believed_at_once) {
+  Streak streak;
+  for (int i = 0; i < 1'000; ++i) ck_assert(streak.with_company(0));
+  // once in a while the system takes the processor away
+  std::uint64_t late = 0;
+  int may = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    if (i % (2 * Streak::kBelieved) == 0) ++late;
+    may += streak.with_company(late) ? 1 : 0;
+  }
+  ck_assert_int_eq(may, 10'000);
+}
+END_TEST
+
+START_TEST(company_that_never_comes_in_time_is_seldom_waited_for) {
+  Streak streak;
+  std::uint64_t late = 0;
+  int may = 0;
+  constexpr int kSends = 100'000;
+  for (int i = 0; i < kSends; ++i)
+    if (streak.with_company(late)) {
+      ++may;
+      ++late;
+    }
+  ck_assert_int_le(may, kSends / (Streak::kBelieved / 2));
+}
+END_TEST
+
 }  // namespace
 
 int main() { return run_tests("streak"); }

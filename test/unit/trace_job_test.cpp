@@ -106,7 +106,8 @@ int others(Shared&, int rank) {
           : receive_all(&theirs, sizeof theirs, 0, kEnd) && send_all(&key, sizeof key, 0, kEnd));
   for (const std::size_t bytes : {std::size_t{8}, kLong / 2}) {
     Done put, get;
-    CHECK_THAT(lite_put(peer, theirs, 0, data.data(), bytes, &put, &request) >= 0 && wait_for(put));
+    CHECK_THAT(lite_put(peer, theirs, 0, data.data(), bytes, 0, &put, &request) >= 0 &&
+               wait_for(put));
     CHECK_THAT(lite_get(peer, theirs, 0, data.data(), bytes, &get, &request) >= 0 && wait_for(get));
   }
   for (const std::size_t bytes : {std::size_t{8}, kEager, kLong}) {

@@ -37,6 +37,10 @@
     (lite_is(function, "Wtime") || lite_is(function, "Wtick") ||           \
      lite_is(function, "Initialized") || lite_is(function, "Finalized") || \
      __builtin_strcmp(function, "MPIDI_Comm_create_multi_leaders") == 0)
+/* After which the application may say more to the same peer at once. */
+#define lite_says_more(function)                                                            \
+    (lite_is(function, "Send") || lite_is(function, "Isend") || lite_is(function, "Put") || \
+     lite_is(function, "Put_c"))
 #define lite_host_leaves(function)                                                  \
     do {                                                                            \
         if (lite_is_innocent(function))                                             \
@@ -47,7 +51,7 @@
             lite_host_call_ends();                                                  \
         if (lite_is(function, "Finalize") || lite_is(function, "Session_finalize")) \
             MPIDI_LITE_resume_host_work();                                          \
-        if (lite_is(function, "Send") || lite_is(function, "Isend"))                \
+        if (lite_says_more(function))                                               \
             lite_host_exit_sending();                                               \
         else                                                                        \
             lite_host_exit();                                                       \
@@ -324,7 +328,8 @@ typedef struct MPIDI_LITE_win {
     bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
-    int *posts; /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
+    bool flushed; /* in this epoch, or since one of the locks that are held */
+    int *posts;   /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
 } MPIDI_LITE_win_t;
 
 typedef struct {

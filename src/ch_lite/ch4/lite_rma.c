@@ -172,12 +172,26 @@ int MPIDI_LITE_win_free_hook(MPIR_Win *win)
 
 /* ---- put and get ---- */
 
+/* How puts of the epoch are sent. MPI_Win_complete follows those between start and complete,
+ * and nothing asks for them singly: the target hears of the epoch's end behind those that left
+ * whole. MPI_Win_unlock follows soon where one target is locked, unless the application completes
+ * by flushes. (Between lock_all and unlock_all many programs live.) */
+static unsigned flags_of_epoch(const MPIR_Win *win)
+{
+    switch (MPIDIG_WIN(win, sync).access_epoch_type) {
+    case MPIDIG_EPOTYPE_START: return LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS;
+    case MPIDIG_EPOTYPE_LOCK: return MPIDI_LITE_WIN(win).flushed ? 0 : LITE_MORE_FOLLOWS;
+    default: return 0;
+    }
+}
+
 struct access {
     bool native; /* else by active messages */
     bool put;
     char *origin;
     uint64_t offset;
     size_t bytes;
+    unsigned flags; /* of a put */
     MPIDI_LITE_target_t *target;
     int peer;
 };
@@ -219,6 +233,7 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
     access->native = true;
     access->offset = (uint64_t) offset;
     access->bytes = origin_bytes;
+    access->flags = flags_of_epoch(win);
     access->target = &targets[target_rank];
     access->peer = MPIDI_LITE_peer(av);
 
@@ -248,7 +263,8 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
         cookie = MPIDI_LITE_rma_request_cookie(req);
     }
     if (a->put)
-        code = lite_put(a->peer, a->target->key, a->offset, a->origin, a->bytes, cookie, &lite);
+        code = lite_put(a->peer, a->target->key, a->offset, a->origin, a->bytes, a->flags, cookie,
+                        &lite);
     else
         code = lite_get(a->peer, a->target->key, a->offset, a->origin, a->bytes, cookie, &lite);
     if (unlikely(code < 0)) {

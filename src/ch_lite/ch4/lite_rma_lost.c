@@ -138,6 +138,7 @@ int MPIDI_LITE_awaited_is_lost(void)
 int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
                             MPIDI_av_entry_t *av)
 {
+    MPIDI_LITE_WIN(win).flushed = false;
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock(lock_type, rank, assert, win));
 }
 
@@ -148,21 +149,25 @@ int MPIDI_LITE_mpi_win_lock_all(int assert, MPIR_Win *win)
 
 int MPIDI_LITE_mpi_win_flush(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
+    MPIDI_LITE_WIN(win).flushed = true;
     WHILE_AWAITING(rank, MPIDIG_mpi_win_flush(rank, win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
+    MPIDI_LITE_WIN(win).flushed = true;
     WHILE_AWAITING(rank, MPIDIG_mpi_win_flush_local(rank, win));
 }
 
 int MPIDI_LITE_mpi_win_flush_all(MPIR_Win *win)
 {
+    MPIDI_LITE_WIN(win).flushed = true;
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_flush_all(win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local_all(MPIR_Win *win)
 {
+    MPIDI_LITE_WIN(win).flushed = true;
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_flush_local_all(win));
 }
 

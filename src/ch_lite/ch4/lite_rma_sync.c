@@ -118,15 +118,20 @@ fn_fail:
 
 /* ---- the end of epochs ---- */
 
+/* The host polls once although everything has completed locally. Accesses that wait to leave
+ * together with the message of the epoch's end would leave without it. */
+__thread bool MPIDI_LITE_passes_a_poll;
+
 static void end_begins(const MPIR_Win *win, bool by_message)
 {
     ends_by_message = by_message;
+    MPIDI_LITE_passes_a_poll = by_message && LITE_HOT_GET(gathered) != LITE_GATHERED_NONE;
     MPIDI_LITE_await_ranks(win);
 }
 
 static void end_is_over(void)
 {
-    ends_by_message = false;
+    ends_by_message = MPIDI_LITE_passes_a_poll = false;
     MPIDI_LITE_await_nobody();
 }
 

@@ -178,12 +178,13 @@ int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, i
 void MPID_ChannelHold(int dest);
 void MPID_ChannelRelease(int dest);
 
-/* Between MPID_ChannelGather(1) and MPID_ChannelGather(0) small control packets need not leave at
- * once: those for one peer are copied and leave together, in one system call, with the next packet
- * that does not fit, anything else sent to that peer, the next poll, or MPID_ChannelFlush.
- * MPID_ChannelGathered: how many wait; whoever gathers sees to it that they do not wait long.
- * [ordinary] */
-void MPID_ChannelGather(int on);
+/* Until MPID_ChannelGather(MPID_GATHER_NOTHING) small control packets, or those of up to a page and
+ * a head, need not leave at once: those for one peer are copied and leave together, in one system
+ * call, with the next packet that does not fit, anything else sent to that peer, the next poll, or
+ * MPID_ChannelFlush. MPID_ChannelGathered: how many wait; whoever gathers sees to it that they do
+ * not wait long. [ordinary] */
+enum { MPID_GATHER_NOTHING, MPID_GATHER_SMALL, MPID_GATHER_PAGES };
+void MPID_ChannelGather(int what);
 int MPID_ChannelGathered(void);
 void MPID_ChannelFlush(void);
 

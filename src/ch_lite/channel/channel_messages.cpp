@@ -172,7 +172,11 @@ void MPID_ChannelSetProgress(void (*progress)(void* arg), void* arg) {
   g_channel->progress_arg = arg;
 }
 
-void MPID_ChannelGather(int on) { engine().set_gather(on != 0); }
+void MPID_ChannelGather(int what) {
+  engine().set_gather(what == MPID_GATHER_PAGES   ? Engine::kCompanyPacketMax
+                      : what == MPID_GATHER_SMALL ? Engine::kGatherPacketMax
+                                                  : 0);
+}
 
 int MPID_ChannelGathered(void) { return engine().gathered(); }
 

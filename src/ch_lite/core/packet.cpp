@@ -108,7 +108,8 @@ bool decode(std::span<const std::uint8_t> bytes, Packet& p) {
   p.late = (h.flags & kPacketLate) != 0;
   p.credit = h.credit;
   p.am_credit = h.am_credit;
-  const bool may_sync = h.type == PacketType::kShort || h.type == PacketType::kEager;
+  const bool may_sync =
+      h.type == PacketType::kShort || h.type == PacketType::kEager || h.type == PacketType::kPut;
   if ((h.flags & ~(kPacketSync | kPacketLate)) != 0 || (p.sync && !may_sync)) return false;
 
   switch (h.type) {

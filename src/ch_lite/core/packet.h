@@ -29,17 +29,17 @@ enum class PacketType : std::uint8_t {
   kAmEager = 8,  // AmPacket, host header; data on the channel
   kAmRts = 9,    // AmPacket, host header; data waits for a CTS
   // one-sided (rma_origin.cpp, rma_target.cpp)
-  kPut = 10,          // AccessPacket, the data behind it; answered by kPutAck
+  kPut = 10,          // AccessPacket, the data behind it; with kPacketSync answered by kPutAck
   kPutRequest = 11,   // AccessPacket, `id` the origin's request; answered by kCts, and by kSyncAck
                       // when the transfer is in the target's memory
   kGet = 12,          // AccessPacket, `id` the origin's request; answered by kGetData
   kGetTransfer = 13,  // AccessPacket, `id` a transfer that the origin has made: the data goes there
-  kPutAck =
-      14,  // AckPacket, `sender` a number: so many of the oldest kPut are in the target's memory
+  kPutAck = 14,   // AckPacket, `sender` a number: so many of the oldest kPut that ask are in the
+                  // target's memory
   kGetData = 15,  // AckPacket, the data behind it
 };
 
-inline constexpr std::uint8_t kPacketSync = 1;  // flags: the sender waits for kSyncAck
+inline constexpr std::uint8_t kPacketSync = 1;  // flags: the sender waits for kSyncAck, or kPutAck
 inline constexpr std::uint8_t kPacketLate =
     2;  // flags, of any packet: since the last one, a long message of yours (protocol.h kLongBytes)
         // found no receive

@@ -16,6 +16,8 @@ namespace {
 
 // Small puts acknowledged by one packet while more keep coming.
 constexpr std::uint32_t kAcksTogether = 64;
+// Bytes of an active message that may keep the host so long that answers do not wait for it.
+constexpr std::uint64_t kLongDelivery = 4096;
 
 void progress_callback(void* self) { static_cast<Device*>(self)->progress(); }
 int introduce_callback(void* self, int peer, std::uint32_t window) {
@@ -207,7 +209,8 @@ void Device::attend_to(Peer& peer, std::uint16_t what) {
   if ((what & kAttentionAnswers) != 0) {
     const bool more_may_come =
         dispatching_ && peer.target.answers == nullptr && peer.target.puts_done < kAcksTogether;
-    if (more_may_come || !target_.send_answers(index)) core_.attend(peer, kAttentionAnswers);
+    if (more_may_come || delivery_follows() || !send_answers(index))
+      core_.attend(peer, kAttentionAnswers);
   }
   if ((what & kAttentionCredit) != 0 &&
       (peer.credits[kPointToPoint].due() || peer.credits[kActive].due())) {
@@ -216,6 +219,47 @@ void Device::attend_to(Peer& peer, std::uint16_t what) {
         core_.send_control(index, &credit, sizeof credit) == -ENOBUFS)
       core_.attend(peer, kAttentionCredit);
   }
+}
+
+// The host may answer the same peer then.
+bool Device::delivery_follows() const {
+  return looking_ && !delivering_ && MPID_ChannelInHandler() == 0 && active_messages() != 0 &&
+         am_.has_callback();
+}
+
+// What is sent to answer active messages leaves together. Ordinary context, gate held.
+class Device::Gathering {
+ public:
+  explicit Gathering(const Device& device)
+      : on_(device.gathers_answers_ && MPID_ChannelInHandler() == 0) {
+    if (on_) MPID_ChannelGather(MPID_GATHER_SMALL);
+  }
+  ~Gathering() {
+    if (on_) MPID_ChannelGather(MPID_GATHER_NOTHING);
+  }
+  Gathering(const Gathering&) = delete;
+  Gathering& operator=(const Gathering&) = delete;
+
+ private:
+  bool on_;
+};
+
+bool Device::send_answers(int peer) {
+  Gathering gathering(*this);
+  return target_.send_answers(peer);
+}
+
+int Device::am_isend(int peer, std::uint32_t handler, const void* header,
+                     std::uint32_t header_bytes, const void* data, std::uint64_t data_bytes,
+                     void* cookie, Request** request) {
+  Gathering gathering(*this);
+  return am_.isend(peer, handler, header, header_bytes, data, data_bytes, cookie, request);
+}
+
+void Device::look_before_delivery() {
+  looking_ = true;
+  progress();
+  looking_ = false;
 }
 
 bool Device::introduce(int peer, std::uint32_t window) {
@@ -237,9 +281,9 @@ int Device::probe(int peer, const MatchKey& key, lite_status* status, Message** 
 }
 
 int Device::put(int peer, std::uint64_t key, std::uint64_t offset, const void* data,
-                std::uint64_t bytes, void* cookie, Request** request) {
+                std::uint64_t bytes, bool answered, void* cookie, Request** request) {
   if (peer == core_.self()) return target_.put_here(key, offset, data, bytes);
-  return ch_lite::put(core_, peer, key, offset, data, bytes, cookie, request);
+  return ch_lite::put(core_, peer, key, offset, data, bytes, answered, cookie, request);
 }
 
 int Device::get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer,
@@ -256,6 +300,7 @@ std::uint32_t Device::deliver_active_messages() {
   // one ends.
   const std::uint32_t limit = active_messages();
   gate().enter();
+  gathers_answers_ = true;
   while (delivered < limit) {
     Message* m;
     {
@@ -263,6 +308,7 @@ std::uint32_t Device::deliver_active_messages() {
       m = am_.next_ready();
     }
     if (m == nullptr) break;
+    if (m->bytes > kLongDelivery) MPID_ChannelFlush();
     // Outside the gate: the host's handler may run long, and signals must find it open.
     gate().leave();
     am_.deliver(m);
@@ -273,6 +319,8 @@ std::uint32_t Device::deliver_active_messages() {
     core_.bump_events();
   }
   top_up();
+  gathers_answers_ = false;
+  MPID_ChannelFlush();
   gate().leave();
   delivering_ = false;
   return delivered;

@@ -91,9 +91,7 @@ class Device {
     return ch_lite::receive_detached(core_, message, memory, bytes, cookie, status, request);
   }
   int am_isend(int peer, std::uint32_t handler, const void* header, std::uint32_t header_bytes,
-               const void* data, std::uint64_t data_bytes, void* cookie, Request** request) {
-    return am_.isend(peer, handler, header, header_bytes, data, data_bytes, cookie, request);
-  }
+               const void* data, std::uint64_t data_bytes, void* cookie, Request** request);
   // Of those that had not taken their leave.
   int lost_peers() const { return core_.peers.lost_count(); }
   // LITE_OK, or, of one of those, what a send to it would return, reported as by it.
@@ -107,7 +105,7 @@ class Device {
   }
   int withdraw(std::uint64_t key) { return target_.withdraw(key); }
   int put(int peer, std::uint64_t key, std::uint64_t offset, const void* data, std::uint64_t bytes,
-          void* cookie, Request** request);
+          bool answered, void* cookie, Request** request);
   int get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer, std::uint64_t bytes,
           void* cookie, Request** request);
   // Gate held. See lite_am_expect.
@@ -115,7 +113,10 @@ class Device {
     Scope scope(*this);
     messages_expected_ += change;
   }
-  // Gate NOT held: the callback runs without it. Returns how many were delivered.
+  // The dispatch loop before deliver_active_messages(), with whose answers those to accesses go.
+  MPLITE_ORDINARY void look_before_delivery();
+  // Gate NOT held: the callback runs without it. Answers, to accesses too, leave together at the
+  // end. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
   // What went wrong, for which no request stands: LITE_ERR_*, to be returned to the application
   // once. LITE_OK: nothing.
@@ -204,6 +205,9 @@ class Device {
   // Not inlined: seldom, and the loop is short without it.
   [[gnu::noinline]] void attend_to_all() MPLITE_SIGNAL_SAFE;
   void attend_to(Peer& peer, std::uint16_t what) MPLITE_SIGNAL_SAFE;
+  bool delivery_follows() const MPLITE_SIGNAL_SAFE;
+  bool send_answers(int peer) MPLITE_SIGNAL_SAFE;
+  class Gathering;
 
   Core core_;
   // Of every message: before what is large.
@@ -216,7 +220,9 @@ class Device {
   bool may_gather_ = false;
   bool progressing_ = false;
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
+  bool looking_ = false;      // in look_before_delivery()
   bool delivering_ = false;
+  bool gathers_answers_ = false;  // while it does
   int messages_expected_ = 0;
   ActiveMessages am_;
   RmaTarget target_;

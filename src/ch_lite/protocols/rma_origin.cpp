@@ -62,10 +62,14 @@ void issue_access(Core& core, Request* r) {
   Peer& p = core.peers[peer];
   AccessPacket packet{{PacketType::kPut, 0, 0, 0, 0}, 0, r->region, r->offset, r->bytes, 0};
   const void* data = nullptr;
-  if (r->kind == RequestKind::kPut && small(core, r->bytes)) {
+  const bool small_put = r->kind == RequestKind::kPut && small(core, r->bytes);
+  if (small_put) {
     data = r->memory.buffer;
     r->to(RequestState::kAwaitingAnswer);
-    p.origin.start_put(r);
+    if (!r->unanswered) {
+      packet.header.flags = kPacketSync;
+      p.origin.start_put(r);
+    }
   } else {
     p.origin.start_access(r);
     packet.id = r->pool_handle;
@@ -82,11 +86,14 @@ void issue_access(Core& core, Request* r) {
   const int result = core.send_control(peer, &packet.header, sizeof packet, data,
                                        data != nullptr ? static_cast<int>(r->bytes) : 0);
   core.trace.is_last(r);
-  if (result < 0) core.peer_lost(peer, -result);  // fail_requests follows, and takes r along
+  // fail_requests follows, and takes r along
+  if (result < 0) return core.peer_lost(peer, -result);
+  if (small_put && r->unanswered) core.complete(r, LITE_OK);
 }
 
 int start_access(Core& core, RequestKind kind, int peer, std::uint64_t key, std::uint64_t offset,
-                 const void* buffer, std::uint64_t bytes, void* cookie, Request** request) {
+                 const void* buffer, std::uint64_t bytes, bool answered, void* cookie,
+                 Request** request) {
   Peer& p = core.peers[peer];
   if (p.lost != 0) return core.report(LITE_ERR_PEER_LOST, peer);
   if (bytes == 0) return LITE_OK;
@@ -94,12 +101,14 @@ int start_access(Core& core, RequestKind kind, int peer, std::uint64_t key, std:
   if (r == nullptr) return core.report(LITE_ERR_NOMEM, peer);
   r->region = key;
   r->offset = offset;
+  r->unanswered = !answered;
   core.start_request(r, kind, RequestState::kWaitingCredit, peer, buffer, bytes, cookie);
   p.origin.waiting.push(r);
   *request = r;
   if (!pump_accesses(core, peer)) core.attend(p, kAttentionAccess);
   // Copied by the send: for the host the buffer is free, whenever the ack comes.
-  if (kind == RequestKind::kPut && r->state == RequestState::kAwaitingAnswer)
+  if (kind == RequestKind::kPut &&
+      (r->state == RequestState::kAwaitingAnswer || r->state == RequestState::kComplete))
     r->memory.buffer = nullptr;
   MPID_ChannelPrefer(peer);
   return LITE_PENDING;
@@ -141,11 +150,12 @@ void handle_put_ack(Core& core, const Packet& packet, int from) {
 }
 
 int put(Core& core, int peer, std::uint64_t key, std::uint64_t offset, const void* data,
-        std::uint64_t bytes, void* cookie, Request** request) {
+        std::uint64_t bytes, bool answered, void* cookie, Request** request) {
   mplite::Counters& c = core.counters();
   ++c.put_msgs;
   c.put_bytes += bytes;
-  return start_access(core, RequestKind::kPut, peer, key, offset, data, bytes, cookie, request);
+  return start_access(core, RequestKind::kPut, peer, key, offset, data, bytes, answered, cookie,
+                      request);
 }
 
 int get(Core& core, int peer, std::uint64_t key, std::uint64_t offset, void* buffer,
@@ -153,7 +163,8 @@ int get(Core& core, int peer, std::uint64_t key, std::uint64_t offset, void* buf
   mplite::Counters& c = core.counters();
   ++c.get_msgs;
   c.get_bytes += bytes;
-  return start_access(core, RequestKind::kGet, peer, key, offset, buffer, bytes, cookie, request);
+  return start_access(core, RequestKind::kGet, peer, key, offset, buffer, bytes, true, cookie,
+                      request);
 }
 
 // Requests that were sent are on the peer's list and fail with that.

@@ -180,6 +180,7 @@ void RmaTarget::handle_put(const Packet& packet, int from) {
   Region* region = accessible(packet, from);
   if (region == nullptr) return;
   mplite::copy_bytes(region->base + packet.offset, packet.payload, packet.bytes);
+  if (!packet.sync) return;
   ++core_.peers[from].target.puts_done;
   core_.attend(core_.peers[from], kAttentionAnswers);
 }

@@ -183,17 +183,19 @@ class Engine {
   void cork(int peer) MPLITE_SIGNAL_SAFE { tx_.cork(peer); }
   void uncork(int peer) MPLITE_SIGNAL_SAFE { tx_.uncork(peer); }
 
-  // From set_gather(true) to set_gather(false) small control packets need not leave at once: those
+  // Until set_gather(0) control packets of at most `packet_max` bytes need not leave at once: those
   // for one peer are gathered, copied, and leave together in one system call: with the first packet
   // that does not fit or other word to that peer, with the next poll, or by flush_gathered(). Order
   // is kept. Whoever gathers sees to it that one of these follows soon. Ordinary context.
-  void set_gather(bool on) { tx_.set_gather(on); }
+  void set_gather(std::uint32_t packet_max) { tx_.set_gather(packet_max); }
   int gathered() const MPLITE_SIGNAL_SAFE { return core_.underway.gathered; }  // packets that wait
   void flush_gathered() MPLITE_SIGNAL_SAFE { tx_.flush_gathered(); }
   static constexpr std::uint32_t kGatherBytes =
       TxQueue::kGatherBytes;  // frames gathered, all together
   static constexpr std::uint32_t kGatherPacketMax =
       TxQueue::kGatherPacketMax;  // above, the copy begins to cost what the system call does
+  static constexpr std::uint32_t kCompanyPacketMax =
+      TxQueue::kCompanyPacketMax;  // the same where the packet saves its own system call for sure
 
   // Of sends of which everything has left, those that are complete when the peer's kernel has it
   // (LITE_RESUME): who waits polls for it. Ordinary context: it is copied, and they are complete.

@@ -101,7 +101,7 @@ int TxQueue::send_control(int peer, const iovec* parts, int parts_count) {
       (sends_.free_count() == 0 || (large && control_blocks_.free_count() == 0)))
     return -ENOBUFS;
 
-  if (gather_ && length <= kGatherPacketMax) {
+  if (gather_max_ != 0 && length <= gather_max_) {
     const FrameHeader header =
         make_header(FrameKind::kControl, static_cast<std::uint32_t>(length), 0, 0, length);
     if (gather(peer, header, parts, parts_count)) return 0;
@@ -128,7 +128,7 @@ int TxQueue::send_control_in_place(int peer, std::uint8_t* packet, std::uint32_t
   // Nothing is on its way out to anybody: as idle(), in fewer places.
   const bool clear =
       (core.underway.queued_sends | static_cast<unsigned>(core.underway.gathered | p.corks)) == 0 &&
-      !gather_;
+      gather_max_ == 0;
   if (!clear || c == nullptr || c->state != ConnectionState::kUp || whole - 1 >= kControlBytesMax)
       [[unlikely]]
     return send_control(peer, parts, parts_count);
@@ -290,7 +290,7 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
                          std::uint64_t bytes, SendOp*& out) {
   out = nullptr;
   Peer& p = core_.peers[peer];
-  if (!idle(p) || gather_ || gathered_peer_ == peer || bytes == 0 ||
+  if (!idle(p) || gather_max_ != 0 || gathered_peer_ == peer || bytes == 0 ||
       packet.iov_len > kBehindPacketMax)
     return -EAGAIN;
   if (is_long(bytes)) up_.want_lanes(peer);

@@ -64,6 +64,7 @@ class TxQueue {
   static constexpr std::size_t kBehindPacketMax = 64;
   static constexpr std::uint32_t kGatherBytes = 8 * 1024;
   static constexpr std::uint32_t kGatherPacketMax = 1024;
+  static constexpr std::uint32_t kCompanyPacketMax = 4096 + 256;  // a page and a head
   static constexpr int kPartsMax = 3;                // of a packet that is written at once
   static constexpr std::uint32_t kSpareBlocks = 64;  // 512 KB
 
@@ -97,7 +98,7 @@ class TxQueue {
   void uncork(int peer) MPLITE_SIGNAL_SAFE {
     if (--core_.peers[peer].corks == 0) flush(peer);
   }
-  void set_gather(bool on) { gather_ = on; }
+  void set_gather(std::uint32_t packet_max) { gather_max_ = packet_max; }
   void flush_gathered() MPLITE_SIGNAL_SAFE;
 
   // Writes what the kernel takes: of all that is for the peer; of what is on one connection, and
@@ -237,7 +238,7 @@ class TxQueue {
 
   // Underway::gathered frames wait to leave together, as they will be on the stream: all of one
   // peer, whose connection is up with nothing queued before them.
-  bool gather_ = false;
+  std::uint32_t gather_max_ = 0;  // bytes of a packet; 0: nothing is gathered
   int gathered_peer_ = -1;
   std::uint32_t gathered_bytes_ = 0;
   SendOp* gather_op_ =

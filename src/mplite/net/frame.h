@@ -12,7 +12,7 @@ namespace mplite {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "the wire is little-endian and this code copies structs as they are");
 
-inline constexpr std::uint8_t kWireVersion = 9;
+inline constexpr std::uint8_t kWireVersion = 10;
 inline constexpr std::uint8_t kFrameMagic = 0x4d;  // "M"
 
 // What a frame's payload is. Control, channel and transfer have separate id spaces.

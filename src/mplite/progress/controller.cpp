@@ -226,11 +226,12 @@ bool Controller::outlast_handshake() {
 
 // A timer that is set is taken, if it gives the next sends time to come: setting it for each system
 // call saved would cost as much as that.
-bool Controller::guard_gathered() {
+bool Controller::guard_gathered(bool company) {
   if (!may_gather() || !sigio_.is_owner()) return false;
-  if (state_.policy.guard(state_.now_ns())) return true;
+  const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
+  if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;
   if (!backstop_.keep()) return false;
-  backstop_.set_timer(ArmingPolicy::kGatherNs);
+  backstop_.set_timer(delay_ns);
   return true;
 }
 

@@ -90,8 +90,9 @@ class Controller {
   // when the application left stays as it is.
   void stay_away();
   // Owning thread, gate free, on the way out: what the engine has gathered will leave within
-  // ArmingPolicy::kGatherNs, whatever the application does. False: it will not.
-  bool guard_gathered();
+  // ArmingPolicy::kGatherNs, or kCompanyNs if the application has told of `company`, whatever it
+  // does. False: it will not.
+  bool guard_gathered(bool company);
   bool may_gather() const {
     return state_.running && kind() == ControllerKind::kSigio && backstop_.signal() != 0 &&
            state_.policy.has_grace();

@@ -21,10 +21,10 @@ std::int64_t ArmingPolicy::departure_timer_ns(std::int64_t now_ns) {
   return grace_.backstop_ns();
 }
 
-bool ArmingPolicy::guard(std::int64_t now_ns) {
+bool ArmingPolicy::guard(std::int64_t now_ns, std::int64_t delay_ns) {
   guarding_ = true;
   const std::int64_t left_ns = timer_due_ns_ - now_ns;
-  return is_timer_set() && left_ns > kGatherNs / 2 && left_ns <= kGatherNs;
+  return is_timer_set() && left_ns > kGatherNs / 2 && left_ns <= delay_ns;
 }
 
 bool ArmingPolicy::timer_fired() {

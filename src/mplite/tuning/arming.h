@@ -17,6 +17,9 @@ class ArmingPolicy {
  public:
   // What is gathered (small messages that leave together) waits so long at most.
   static constexpr std::int64_t kGatherNs = 80'000;
+  // The same where the application has said that it will say more (MPI_Put before
+  // MPI_Win_complete): nobody waits for it before that, and the timer is set seldom.
+  static constexpr std::int64_t kCompanyNs = 400'000;
   // A timer that is overdue by more went to somebody who took its signal.
   static constexpr std::int64_t kOverdueNs = 10'000'000;
   // Armed by the timer: how soon, and how seldom at last, the mask is checked again.
@@ -93,9 +96,10 @@ class ArmingPolicy {
   }
   void timer_gone() MPLITE_SIGNAL_SAFE { timer_set_.store(false); }
 
-  // Something gathered waits for the timer, which departures leave alone from now on. True: the one
-  // that is set will do, and gives the next sends time to come; false: set it to kGatherNs.
-  bool guard(std::int64_t now_ns);
+  // Something gathered waits for the timer, for `delay_ns` at most; departures leave it alone from
+  // now on. True: the one that is set will do, and gives the next sends time to come; false: set it
+  // to that.
+  bool guard(std::int64_t now_ns, std::int64_t delay_ns);
 
   // sigio: the timer has gone off. `signal`: what the timer was set for.
   struct Alarm {

@@ -1,4 +1,5 @@
-// Whether a send is one of many to one peer in a row, whose packets may leave together. Pure
+// Whether a send is one of many to one peer in a row, whose packets may leave together, or has
+// company that the application has told of. Pure
 // decisions; used by api.cpp.
 #pragma once
 #include <cstdint>
@@ -19,6 +20,7 @@ class Streak {
   static constexpr std::uint32_t kLong = 16;       // so many sends
   static constexpr std::uint32_t kAloneMax = 1u << 12;
   static constexpr std::uint32_t kForgiven = 1u << 12;  // sends since a message was late
+  static constexpr int kBelieved = 64;
 
   // The application sends to `peer`, and nothing but sends came since the last one
   // (`nothing_else`); `late`: how often gathered messages have left late so far. True: it may be
@@ -40,12 +42,22 @@ class Streak {
     return true;
   }
 
+  // The application has said that it will say more to that peer soon: asked for each message,
+  // whatever came before it. Believed while one in kBelieved such messages at most leaves late.
+  bool with_company(std::uint64_t late) {
+    if (late != late_) [[unlikely]]
+      was_late(late);
+    if (belief_ < kBelieved) ++belief_;
+    return belief_ > 0;
+  }
+
  private:
   [[gnu::noinline]] void was_late(std::uint64_t late) {
     late_ = late;
     price_ = price_ < kAloneMax / 4 ? price_ * 4 : kAloneMax;
     length_ = since_late_ = 0;
     long_ = false;
+    belief_ = belief_ > 0 ? belief_ - kBelieved : belief_;
   }
 
   int peer_ = -1;
@@ -53,6 +65,7 @@ class Streak {
   std::uint32_t price_ = kAlone;
   std::uint32_t since_late_ = 0;
   std::uint64_t late_ = 0;
+  int belief_ = kBelieved;
   bool long_ = false;
 };
 

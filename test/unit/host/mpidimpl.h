@@ -106,6 +106,7 @@ typedef struct MPIR_Win {
   int disp_unit;
   struct {
     int assert_mode;
+    int access_epoch_type;
   } sync;
   struct {
     struct {

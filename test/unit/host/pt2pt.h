@@ -145,6 +145,7 @@ int host_check_epoch(int target_rank, const MPIR_Win* win);
 int MPIDIG_mpi_win_free(MPIR_Win** win);
 #define MPIDIG_WIN(win, field) ((win)->field)
 enum { MPI_MODE_NOCHECK = 1024 };
+enum { MPIDIG_EPOTYPE_NONE, MPIDIG_EPOTYPE_LOCK, MPIDIG_EPOTYPE_START, MPIDIG_EPOTYPE_LOCK_ALL };
 typedef struct {
   struct {
     int assert_mode;
