@@ -376,7 +376,6 @@ int MPIDI_LITE_win_hook(MPIR_Win *win);
 int MPIDI_LITE_win_expose_hook(MPIR_Win *win);
 int MPIDI_LITE_win_free_hook(MPIR_Win *win);
 int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr);
-extern __thread bool MPIDI_LITE_passes_a_poll;
 void MPIDI_LITE_win_posted(MPIR_Win *win, int origin);
 int MPIDI_LITE_mpi_win_start(MPIR_Group *group, int assert, MPIR_Win *win);
 int MPIDI_LITE_mpi_win_complete(MPIR_Win *win);

@@ -104,10 +104,6 @@ int MPIDI_LITE_progress(MPIDI_LITE_PROGRESS_PARAMETERS)
     if (MPIR_Process.local_size == MPIR_Process.size)
         return MPI_SUCCESS;
 #endif
-    if (unlikely(MPIDI_LITE_passes_a_poll)) {
-        MPIDI_LITE_passes_a_poll = false;
-        return MPI_SUCCESS;
-    }
     /* The first poll of a call that may not block is never skipped: the others of this process wait
      * for what it does when it finds nothing. */
     const bool asks = (lite_call.kinds & 3) == LITE_MAY_NOT_BLOCK && lite_call.idle_polls == 0;

@@ -118,20 +118,21 @@ fn_fail:
 
 /* ---- the end of epochs ---- */
 
-/* The host polls once although everything has completed locally. Accesses that wait to leave
- * together with the message of the epoch's end would leave without it. */
-__thread bool MPIDI_LITE_passes_a_poll;
-
 static void end_begins(const MPIR_Win *win, bool by_message)
 {
     ends_by_message = by_message;
-    MPIDI_LITE_passes_a_poll = by_message && LITE_HOT_GET(gathered) != LITE_GATHERED_NONE;
+    /* The host polls once although everything has completed locally, and what waits to leave with
+     * the message of the epoch's end would leave without it: this poll is skipped. */
+    if (by_message && LITE_HOT_GET(gathered) != LITE_GATHERED_NONE) {
+        LITE_HOT_SET(skip, 1);
+        LITE_HOT_SET(polls_since_exit, 1);
+    }
     MPIDI_LITE_await_ranks(win);
 }
 
 static void end_is_over(void)
 {
-    ends_by_message = MPIDI_LITE_passes_a_poll = false;
+    ends_by_message = false;
     MPIDI_LITE_await_nobody();
 }
 

@@ -256,12 +256,6 @@ int Device::am_isend(int peer, std::uint32_t handler, const void* header,
   return am_.isend(peer, handler, header, header_bytes, data, data_bytes, cookie, request);
 }
 
-void Device::look_before_delivery() {
-  looking_ = true;
-  progress();
-  looking_ = false;
-}
-
 bool Device::introduce(int peer, std::uint32_t window) {
   const bool again = peer < peers();
   if (!core_.peers.introduce(peer, window)) return false;

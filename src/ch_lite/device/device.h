@@ -114,7 +114,11 @@ class Device {
     messages_expected_ += change;
   }
   // The dispatch loop before deliver_active_messages(), with whose answers those to accesses go.
-  MPLITE_ORDINARY void look_before_delivery();
+  void look_before_delivery() {
+    looking_ = true;
+    progress();
+    looking_ = false;
+  }
   // Gate NOT held: the callback runs without it. Answers, to accesses too, leave together at the
   // end. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
