@@ -125,8 +125,10 @@ bool gathered_in_company = false;  // what waits, if anything does
 [[gnu::noinline]] void end_gathering(int unguarded) {
   MPID_ChannelGather(MPID_GATHER_NOTHING);
   const int waiting = MPID_ChannelGathered();
-  // One: these are others than before.
-  if (waiting <= 1 || (unguarded == LITE_GATHERED_UNGUARDED && gathered_in_company)) {
+  // One: these are others than before, as they are if none has waited (a put that leaves may take
+  // others along).
+  if (waiting <= 1 || LITE_HOT_GET(gathered) == LITE_GATHERED_NONE ||
+      (unguarded == LITE_GATHERED_UNGUARDED && gathered_in_company)) {
     LITE_HOT_SET(gathered, waiting == 0 ? LITE_GATHERED_NONE : unguarded);
     gathered_in_company = unguarded == LITE_GATHERED_IN_COMPANY;
   }

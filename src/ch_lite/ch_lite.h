@@ -205,7 +205,7 @@ int lite_withdraw(uint64_t key);
 
 enum {
   LITE_PUT_UNANSWERED = 1, /* nobody asks when it is in the target's memory: one that leaves whole
-                              is complete then, and the target does not answer */
+                              is complete then, and the target need not answer */
   LITE_MORE_FOLLOWS = 2    /* the application will soon say more to that peer, and the two may leave
                               together; at the latest when lite_progress looks, or soon after the
                               application has gone by lite_host_exit_sending */

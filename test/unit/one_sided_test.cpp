@@ -191,6 +191,29 @@ START_TEST(put_that_asks_for_no_answer_is_complete_when_it_has_left) {
 }
 END_TEST
 
+// Else the origin would copy without bound what the network is too slow for.
+START_TEST(puts_without_an_answer_ask_for_one_where_something_is_queued) {
+  auto w = make_world(2);
+  std::vector<std::uint8_t> memory(100000, 0);
+  const auto data = pattern(100000, 1);
+  const std::uint64_t key = expose(*w, 1, memory);
+  w->hold_bulk = true;
+  w->as(0);
+  const lite_envelope envelope{1, 0, 1};
+  lite_request *sent = nullptr, *r = nullptr;
+  ck_assert_int_eq(lite_isend(data.data(), 32 * 1024, 1, &envelope, 0, nullptr, &sent),
+                   LITE_PENDING);
+  int whole = 0;
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    lite_put(1, key, i, data.data() + i, 1, LITE_PUT_UNANSWERED, nullptr, &r);
+    whole += lite_request_holds_buffer(r) == 0 ? 1 : 0;
+  }
+  ck_assert_uint_eq(device(*w, 0).peer(1).origin.puts_out, ch_lite::kSmallPutsPerPeer);
+  ck_assert_int_eq(whole, ch_lite::kSmallPutsPerPeer);
+  ck_assert_int_eq(take_completed(*w, 0), 0);
+}
+END_TEST
+
 // The put is complete at the origin only when the last byte is in the target's memory.
 START_TEST(put_by_transfer_is_not_complete_while_its_data_is_on_the_way) {
   auto w = make_world(2);

@@ -1702,6 +1702,16 @@ START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
 }
 END_TEST
 
+/* The host adds what is asserted to what was before. */
+START_TEST(lock_asserts_what_it_says_and_not_what_an_earlier_one_said) {
+  make_window(memory, kWindow);
+  locked_target.sync.assert_mode = MPI_MODE_NOCHECK;
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
+  ck_assert_int_eq(locked_target.sync.assert_mode, 0);
+  end_window();
+}
+END_TEST
+
 /* One poll of theirs would send what waits to leave with the message. */
 START_TEST(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message) {
   make_window(memory, kWindow);
@@ -2227,6 +2237,7 @@ int main(void) {
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
+  ADD(lock_asserts_what_it_says_and_not_what_an_earlier_one_said);
   ADD_LOOP(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message, 3);
   ADD(puts_have_company_where_the_end_of_the_epoch_follows);
   ADD(window_that_is_not_made_is_not_exposed_any_more);

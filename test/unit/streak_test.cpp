@@ -89,6 +89,15 @@ START_TEST(company_that_the_application_has_told_of_is_believed_at_once) {
 }
 END_TEST
 
+START_TEST(late_company_makes_no_streak_dear) {
+  Streak streak;
+  burst(streak, 64);
+  ck_assert(streak.with_company(0));
+  for (std::uint64_t late = 1; late < 100; ++late) streak.with_company(late);
+  ck_assert_int_eq(burst(streak, 64, 1, 99), 64 - static_cast<int>(Streak::kAloneAgain));
+}
+END_TEST
+
 START_TEST(company_that_never_comes_in_time_is_seldom_waited_for) {
   Streak streak;
   std::uint64_t late = 0;

@@ -138,7 +138,12 @@ int MPIDI_LITE_awaited_is_lost(void)
 int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
                             MPIDI_av_entry_t *av)
 {
+    MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
+
     MPIDI_LITE_WIN(win).flushed = false;
+    /* The host keeps MPI_MODE_NOCHECK of an earlier lock, and would never give this one back. */
+    if (target != NULL)
+        target->sync.assert_mode = 0;
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock(lock_type, rank, assert, win));
 }
 

@@ -92,8 +92,8 @@ struct lite_request : ch_lite::PostedNode {
   bool owned = false;  // the device's own (an active message without data that waits for credit):
                        // never reported
   bool synchronous = false;
-  bool unanswered = false;        // kPut: complete when it has left as one packet
-  bool counted = false;           // kPut, kGet: among its peer's accesses under way
+  bool unanswered = false;  // kPut: complete when it has left as one packet, if nothing is queued
+  bool counted = false;     // kPut, kGet: among its peer's accesses under way
   bool fragment_pending = false;  // what goes with the RTS has not all left, or come
   int peer = -1;                  // -1: a receive from any source, unmatched
   mplite::Memory memory{};  // the user's buffer or pieces; a send only reads it; null: a put that

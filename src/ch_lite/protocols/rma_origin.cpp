@@ -65,6 +65,8 @@ void issue_access(Core& core, Request* r) {
   const bool small_put = r->kind == RequestKind::kPut && small(core, r->bytes);
   if (small_put) {
     data = r->memory.buffer;
+    // What the kernel does not take is copied. The window bounds that, which answers open.
+    if (MPID_ChannelQueued() != 0) r->unanswered = false;
     r->to(RequestState::kAwaitingAnswer);
     if (!r->unanswered) {
       packet.header.flags = kPacketSync;

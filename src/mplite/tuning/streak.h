@@ -39,6 +39,7 @@ class Streak {
     }
     if (length_ <= (long_ && price_ == kAlone ? kAloneAgain : price_)) [[likely]]
       return false;
+    company_ = false;
     return true;
   }
 
@@ -48,16 +49,22 @@ class Streak {
     if (late != late_) [[unlikely]]
       was_late(late);
     if (belief_ < kBelieved) ++belief_;
-    return belief_ > 0;
+    if (belief_ <= 0) return false;
+    company_ = true;
+    return true;
   }
 
  private:
+  // Of the two kinds that one which was gathered last.
   [[gnu::noinline]] void was_late(std::uint64_t late) {
     late_ = late;
+    if (company_) {
+      belief_ = belief_ > 0 ? belief_ - kBelieved : belief_;
+      return;
+    }
     price_ = price_ < kAloneMax / 4 ? price_ * 4 : kAloneMax;
     length_ = since_late_ = 0;
     long_ = false;
-    belief_ = belief_ > 0 ? belief_ - kBelieved : belief_;
   }
 
   int peer_ = -1;
@@ -67,6 +74,7 @@ class Streak {
   std::uint64_t late_ = 0;
   int belief_ = kBelieved;
   bool long_ = false;
+  bool company_ = false;  // what was gathered last
 };
 
 }  // namespace mplite
