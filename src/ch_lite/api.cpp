@@ -103,13 +103,14 @@ inline bool came_to_send(Device& device, int peer) {
 // one begins at once: its data moves while the application computes.
 bool came_to_put(Device& device, int peer, std::size_t bytes, unsigned flags) {
   constexpr std::size_t kGatherMax = 4096;
-  const std::uint64_t late = device.counters().gathered_late;
-  const bool gather = (flags & LITE_MORE_FOLLOWS) != 0
-                          ? device.streak().with_company(late)
-                          : device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, late);
+  const bool alone = LITE_HOT_GET(only_sends) == 0;
   came_for(LITE_CALL_OTHER);
+  if (bytes > kGatherMax) return false;
   LITE_HOT_SET(only_sends, 1);
-  return gather && bytes <= kGatherMax && device.may_gather();
+  const std::uint64_t late = device.counters().gathered_late;
+  const bool gather = (flags & LITE_MORE_FOLLOWS) != 0 ? device.streak().with_company(late)
+                                                       : device.streak().send(peer, !alone, late);
+  return gather && device.may_gather();
 }
 
 bool gathered_in_company = false;  // what waits, if anything does

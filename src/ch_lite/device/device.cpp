@@ -231,7 +231,7 @@ bool Device::delivery_follows() const {
 class Device::Gathering {
  public:
   explicit Gathering(const Device& device)
-      : on_(device.gathers_answers_ && MPID_ChannelInHandler() == 0) {
+      : on_(device.delivering_ && MPID_ChannelInHandler() == 0) {
     if (on_) MPID_ChannelGather(MPID_GATHER_SMALL);
   }
   ~Gathering() {
@@ -288,13 +288,12 @@ int Device::get(int peer, std::uint64_t key, std::uint64_t offset, void* buffer,
 
 std::uint32_t Device::deliver_active_messages() {
   if (active_messages() == 0 || !am_.has_callback() || delivering_) return 0;
-  delivering_ = true;
   std::uint32_t delivered = 0;
   // No more than were there: what the callbacks bring about waits for the next call, so that this
   // one ends.
   const std::uint32_t limit = active_messages();
   gate().enter();
-  gathers_answers_ = true;
+  delivering_ = true;
   while (delivered < limit) {
     Message* m;
     {
@@ -313,10 +312,9 @@ std::uint32_t Device::deliver_active_messages() {
     core_.bump_events();
   }
   top_up();
-  gathers_answers_ = false;
+  delivering_ = false;
   MPID_ChannelFlush();
   gate().leave();
-  delivering_ = false;
   return delivered;
 }
 

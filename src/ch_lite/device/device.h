@@ -225,8 +225,7 @@ class Device {
   bool progressing_ = false;
   bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
   bool looking_ = false;      // in look_before_delivery()
-  bool delivering_ = false;
-  bool gathers_answers_ = false;  // while it does
+  bool delivering_ = false;   // in deliver_active_messages(): answers are gathered
   int messages_expected_ = 0;
   ActiveMessages am_;
   RmaTarget target_;

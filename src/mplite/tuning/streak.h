@@ -1,6 +1,5 @@
 // Whether a send is one of many to one peer in a row, whose packets may leave together, or has
-// company that the application has told of. Pure
-// decisions; used by api.cpp.
+// company that the application has told of. Pure decisions; used by api.cpp.
 #pragma once
 #include <cstdint>
 
@@ -20,7 +19,7 @@ class Streak {
   static constexpr std::uint32_t kLong = 16;       // so many sends
   static constexpr std::uint32_t kAloneMax = 1u << 12;
   static constexpr std::uint32_t kForgiven = 1u << 12;  // sends since a message was late
-  static constexpr int kBelieved = 64;
+  static constexpr int kBelieved = 64;  // messages with company, for one of them that is late
 
   // The application sends to `peer`, and nothing but sends came since the last one
   // (`nothing_else`); `late`: how often gathered messages have left late so far. True: it may be
