@@ -88,6 +88,14 @@ const char* wrong_with_send(size_t bytes, int peer, const lite_envelope* envelop
   return nullptr;
 }
 
+const char* wrong_with_am(int peer, std::size_t header_bytes, std::uint64_t data_bytes) {
+  if (!is_peer(peer)) return "lite_am_isend: no such peer";
+  if (header_bytes > LITE_AM_HEADER_MAX)
+    return "lite_am_isend: header longer than LITE_AM_HEADER_MAX";
+  if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX) return "lite_am_isend: too long";
+  return nullptr;
+}
+
 // The application comes to send. True: the message may wait for company.
 inline bool came_to_send(Device& device, int peer) {
   bool gather = false;
@@ -99,9 +107,9 @@ inline bool came_to_send(Device& device, int peer) {
   return gather;
 }
 
-// The same of a put. With LITE_MORE_FOLLOWS it has company soon, whatever came before it. A long
-// one begins at once: its data moves while the application computes.
-bool came_to_put(Device& device, int peer, std::size_t bytes, unsigned flags) {
+// The same of a put or an accumulate. With LITE_MORE_FOLLOWS it has company soon, whatever came
+// before it. A long one begins at once: its data moves while the application computes.
+bool came_to_access(Device& device, int peer, std::size_t bytes, unsigned flags) {
   constexpr std::size_t kGatherMax = 4096;
   const bool alone = LITE_HOT_GET(only_sends) == 0;
   came_for(LITE_CALL_OTHER);
@@ -452,7 +460,7 @@ int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t b
   if (key == 0 || bytes > ch_lite::kMessageBytesMax)
     return bad_argument(peer, "lite_put: no key, or too long");
   Device& device = *device_current;
-  const bool gather = came_to_put(device, peer, bytes, flags);
+  const bool gather = came_to_access(device, peer, bytes, flags);
   Entry entry(device);
   return send_in_order(
       gather,
@@ -489,11 +497,8 @@ void lite_request_free(lite_request* request) { device_current->free_request(req
 
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
                   const void* data, size_t data_bytes, void* cookie, lite_request** request) {
-  if (!is_peer(peer)) return bad_argument(peer, "lite_am_isend: no such peer");
-  if (header_bytes > LITE_AM_HEADER_MAX)
-    return bad_argument(peer, "lite_am_isend: header longer than LITE_AM_HEADER_MAX");
-  if (data_bytes > ch_lite::kMessageBytesMax - LITE_AM_HEADER_MAX)
-    return bad_argument(peer, "lite_am_isend: too long");
+  if (const char* what = wrong_with_am(peer, header_bytes, data_bytes))
+    return bad_argument(peer, what);
   came_for(LITE_CALL_SEND);
   Device& device = *device_current;
   Entry entry(device);
@@ -502,6 +507,22 @@ int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_
   if (LITE_HOT_GET(gathered) != LITE_GATHERED_NONE && MPID_ChannelGathered() == 0)
     LITE_HOT_SET(gathered, LITE_GATHERED_NONE);  // they have left with it
   return result;
+}
+
+int lite_am_isend_more(int peer, uint32_t handler, const void* header, size_t header_bytes,
+                       const void* data, size_t data_bytes, void* cookie, lite_request** request) {
+  if (const char* what = wrong_with_am(peer, header_bytes, data_bytes))
+    return bad_argument(peer, what);
+  Device& device = *device_current;
+  const bool gather = came_to_access(device, peer, data_bytes, LITE_MORE_FOLLOWS);
+  Entry entry(device);
+  return send_in_order(
+      gather,
+      [&] {
+        return device.am_isend(peer, handler, header, static_cast<uint32_t>(header_bytes), data,
+                               data_bytes, cookie, request);
+      },
+      LITE_GATHERED_IN_COMPANY);
 }
 
 int lite_am_waits(int peer) {

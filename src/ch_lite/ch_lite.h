@@ -279,6 +279,9 @@ void lite_am_set_check(lite_am_check check);
  * leaves together with other answers, when the callbacks have been called. */
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
                   const void* data, size_t data_bytes, void* cookie, lite_request** request);
+/* The same, and the application will soon say more to that peer, as with LITE_MORE_FOLLOWS. */
+int lite_am_isend_more(int peer, uint32_t handler, const void* header, size_t header_bytes,
+                       const void* data, size_t data_bytes, void* cookie, lite_request** request);
 /* 1: one to that peer waits here for credit, and the next one will wait behind it. */
 int lite_am_waits(int peer);
 

@@ -36,4 +36,11 @@ for local in 0 1; do
   [ "$code" = 0 ]
   result $? "a rank that computes between post and start gets a later epoch's post first, NOLOCAL=$local" "$out"
 done
+
+# accumulates in every kind of epoch, all data looked at; ranks of one host by shared memory, then by the device, too
+for local in 0 1; do
+  job 120 4 env MPIR_CVAR_NOLOCAL=$local "$programs/epochs"
+  [ "$code" = 0 ] && grep -qE '^epochs: [0-9]+ checks, 0 failed' "$out"
+  result $? "accumulates in every kind of epoch are whole and in order, NOLOCAL=$local" "$out"
+done
 plan

@@ -220,7 +220,7 @@ std::uint64_t key_in(const Shared& s, int at) {
 // Puts into word[2] of the memory that the two share, each with an active message behind it.
 // word[0]: messages that the target has; word[3]: its writes; word[4], word[5]: the key; word[6]:
 // it has ended; word[8]: active messages; word[9]: the key is there. Of the origin word[1]: writes;
-// word[7]: times that the timer let something go.
+// word[7]: times that the timer let something go; word[12]: writes of pairs of active messages.
 int puts_before_a_message(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
   mplite::Counters& counters = mplite::channel_counters();
@@ -251,6 +251,17 @@ int puts_before_a_message(Shared& s, int rank) {
       lite_host_exit();
     }
     s.word[1] = static_cast<int>(counters.writes - before);
+    // an active message that has company waits for it, too
+    lite_request* request = nullptr;
+    const std::uint64_t writes = counters.writes;
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_THAT(lite_am_isend_more(1, 5, "more", 4, "data", 4, &done, &request) == LITE_OK);
+      lite_host_exit_sending();
+      CHECK_THAT(lite_am_isend(1, 5, "end", 3, nullptr, 0, nullptr, &request) == LITE_OK);
+      CHECK_THAT(MPID_ChannelGathered() == 0);
+      lite_host_exit();
+    }
+    s.word[12] = static_cast<int>(counters.writes - writes);
     s.word[7] = static_cast<int>(counters.gathered_late);
     // without a message behind it, by the timer, and the application calls nothing
     CHECK_THAT(put());
@@ -258,7 +269,12 @@ int puts_before_a_message(Shared& s, int rank) {
     CHECK_THAT(look());
     // a long one does not wait, as its data moves meanwhile
     static const char data[kLong] = {};
-    lite_request* request = nullptr;
+    done.done = false;
+    if (lite_am_isend_more(1, 5, "more", 4, data, kLong, &done, &request) == LITE_PENDING) {
+      CHECK_THAT(MPID_ChannelGathered() == 0);
+      CHECK_THAT(wait_for(done, kPatienceS));
+    }
+    CHECK_THAT(MPID_ChannelGathered() == 0);
     done.done = false;
     CHECK_THAT(lite_put(1, key_in(s, 10), 0, data, kLong, LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS,
                         &done, &request) == LITE_PENDING);
@@ -339,6 +355,7 @@ START_TEST(put_leaves_with_the_message_that_follows_it_and_is_not_answered) {
     Shared& s = run_job(puts_before_a_message);
     if (s.word[7] != 0) continue;  // as above
     ck_assert_int_eq(s.word[1], kMessages);
+    ck_assert_int_eq(s.word[12], kMessages);
     ck_assert_int_lt(s.word[3], kMessages / 4);  // credit
     return;
   }
@@ -349,7 +366,9 @@ END_TEST
 START_TEST(put_that_waits_for_no_company_is_right_too) {
   for (const char* controller : {"thread", "sync"}) {
     as(controller);
-    ck_assert_int_ge(run_job(puts_before_a_message).word[1], 2 * kMessages);
+    const Shared& s = run_job(puts_before_a_message);
+    ck_assert_int_ge(s.word[1], 2 * kMessages);
+    ck_assert_int_ge(s.word[12], 2 * kMessages);
   }
 }
 END_TEST

@@ -8,7 +8,7 @@
 #include <stdarg.h>
 #include <sys/mman.h>
 
-#include "ch_lite/ch4/lite_impl.h"
+#include "ch_lite/ch4/lite_rma.h"
 
 enum { PAGE = 65536 }; /* a multiple of any system's */
 
@@ -453,7 +453,7 @@ int MPIDIG_mpi_win_unlock(int rank, MPIR_Win* win) {
   if (HOST_IS_5) lock_depth--;
   return at_end(error);
 }
-static int by_messages[6];
+static int by_messages[HOST_ACCESSES];
 static int answers; /* that a request is to wait for; 0: it is complete at once */
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
                          MPIR_Win* win, MPIR_Request** request) {
@@ -477,7 +477,34 @@ bool MPIDI_LITE_may_carry(const void* header, size_t header_bytes, uint64_t data
   return false;
 }
 MPIR_Object_alloc_t MPIR_Request_mem[MPIR_REQUEST_NUM_POOLS];
-void* MPIDIU_map_lookup(void* map, uint64_t id) { return MPIDIU_MAP_NOT_FOUND; }
+static MPIR_Win win;
+enum { WINDOW_ID = 9 };
+void* MPIDIU_map_lookup(void* map, uint64_t id) {
+  return id == WINDOW_ID ? &win : MPIDIU_MAP_NOT_FOUND;
+}
+bool host_is_builtin(int handle) {
+  return handle < TYPES ? types[handle].builtin : handle != HOST_USERS_OP;
+}
+static struct {
+  int times;
+  const void *source, *target;
+  MPI_Aint count;
+  MPI_Datatype type;
+  MPI_Op op;
+  bool locked;
+} accumulated;
+static bool memory_is_locked;
+int MPIDIG_compute_acc_op(void* source, MPI_Aint count, MPI_Datatype type, void* target,
+                          MPI_Aint target_count, MPI_Datatype target_type, MPI_Op op, int kind) {
+  ck_assert(count == target_count && type == target_type && kind == MPIDIG_ACC_SRCBUF_PACKED);
+  accumulated.times++;
+  accumulated.source = source, accumulated.target = target;
+  accumulated.count = count, accumulated.type = type, accumulated.op = op;
+  accumulated.locked = memory_is_locked;
+  return MPI_SUCCESS;
+}
+void MPIDI_SHM_rma_op_cs_enter_hook(MPIR_Win* of) { memory_is_locked = true; }
+void MPIDI_SHM_rma_op_cs_exit_hook(MPIR_Win* of) { memory_is_locked = false; }
 
 /* ---- the device ---- */
 
@@ -659,6 +686,18 @@ int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_
   return send_any(called((Call){AM, .peer = peer, .handler = handler, .data = data,
                                 .bytes = data_bytes, .cookie = cookie}),
                   request);
+}
+static char sent_header[64]; /* of an accumulate of ours */
+static size_t sent_header_bytes;
+int lite_am_isend_more(int peer, uint32_t handler, const void* header, size_t header_bytes,
+                       const void* data, size_t data_bytes, void* cookie, lite_request** request) {
+  ck_assert_uint_eq(handler, MPIDI_LITE_AM_ACCUMULATE);
+  ck_assert_uint_le(header_bytes, sizeof sent_header);
+  memcpy(sent_header, header, header_bytes);
+  sent_header_bytes = header_bytes;
+  return answer(called((Call){AM, .peer = peer, .handler = handler, .data = data,
+                              .bytes = data_bytes, .flags = LITE_MORE_FOLLOWS, .cookie = cookie}),
+                request);
 }
 static uint64_t exposed_key; /* of what is exposed; 0: nothing is */
 static int expose_code, exposures;
@@ -1272,7 +1311,6 @@ END_TEST
 
 /* ---- one-sided ---- */
 
-static MPIR_Win win;
 static void make_window(void* base, MPI_Aint bytes) {
   win = (MPIR_Win){.comm_ptr = &comm, .base = base, .size = bytes, .disp_unit = DISP_UNIT};
   ck_assert_int_eq(MPIDI_LITE_win_expose_hook(&win), MPI_SUCCESS);
@@ -1298,6 +1336,8 @@ static int access_at(int which, void* origin, MPI_Aint count, MPI_Datatype type,
     case HOST_RGET:
       return MPIDI_LITE_mpi_rget(origin, n, type, rank, disp, n, type, &win, av, 0,
                                  &access_request);
+    case HOST_ACC:
+      return MPIDI_LITE_mpi_accumulate(origin, n, type, rank, disp, n, type, MPI_SUM, &win, av, 0);
     case HOST_RACC:
       return MPIDI_LITE_mpi_raccumulate(origin, n, type, rank, disp, n, type, 0, &win, av, 0,
                                         &access_request);
@@ -1692,12 +1732,192 @@ START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_NONE), 0); /* a fence's */
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK_ALL), 0);
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_START), LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS);
-  for (int i = 0; i < 2; i++) {
-    ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
-    ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
-    ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
-    ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0);
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  win.sync.lock.count = 1;
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0);
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, 2, 0, &win, NULL), MPI_SUCCESS); /* one more */
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0);
+  win.sync.lock.count = 0;
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0); /* as the last time */
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
+  ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  end_window();
+}
+END_TEST
+
+/* ---- accumulates that are not answered ---- */
+
+static void begin_epoch(int type, int assert) {
+  make_window(memory, kWindow);
+  win.win_id = WINDOW_ID;
+  win.sync.access_epoch_type = type;
+  locked_target.sync.assert_mode = assert;
+  locked_target.remote_acc_cmpl_cnts = 0;
+}
+
+/* Of one origin they are done in the order in which they were sent, and before the epoch's end is
+ * delivered: so only where a message says that, and the host has none under way that it may put
+ * off. */
+START_TEST(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message) {
+  static const struct {
+    int epoch, assert, rank, of_target, of_window;
+    bool flushed, flushes, by_host;
+  } cases[] = {
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER},
+      {.epoch = MPIDIG_EPOTYPE_LOCK, .rank = OTHER},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .assert = MPI_MODE_NOCHECK},
+      {.epoch = MPIDIG_EPOTYPE_LOCK, .rank = OTHER, .assert = MPI_MODE_NOCHECK, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_LOCK, .rank = OTHER, .flushed = true, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_LOCK, .rank = OTHER, .flushes = true, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_LOCK_ALL, .rank = OTHER, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_NONE, .rank = OTHER, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_target = 1, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_window = 1, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = OWN_RANK, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = 2, .by_host = true} /* not exposed */
+  };
+  ck_assert_uint_eq(sizeof cases / sizeof *cases, 12);
+  begin_epoch(cases[_i].epoch, cases[_i].assert);
+  locked_target.remote_acc_cmpl_cnts = cases[_i].of_target;
+  win.remote_acc_cmpl_cnts = cases[_i].of_window;
+  MPIDI_LITE_WIN(&win).flushed = cases[_i].flushed;
+  MPIDI_LITE_WIN(&win).flushes = cases[_i].flushes;
+  code = LITE_OK;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, cases[_i].rank, DISP), MPI_SUCCESS);
+  ck_assert_int_eq(by_messages[HOST_ACC], cases[_i].by_host);
+  ck_assert_int_eq(calls_count, !cases[_i].by_host);
+  if (!cases[_i].by_host) {
+    ck_assert(last_call()->data == memory);
+    ck_assert_uint_eq(last_call()->bytes, 32);
+    ck_assert_int_eq(last_call()->peer, peer_of(OTHER));
   }
+  ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending, 0);
+  end_window();
+}
+END_TEST
+
+START_TEST(accumulate_of_other_types_and_operations_is_the_hosts) {
+  MPIDI_av_entry_t* av = &ranks[OTHER];
+  begin_epoch(MPIDIG_EPOTYPE_START, 0);
+#define ACCUMULATE(origin, count, type, t_count, t_type, op) \
+  MPIDI_LITE_mpi_accumulate(origin, count, type, OTHER, DISP, t_count, t_type, op, &win, av, 0)
+  ck_assert_int_eq(ACCUMULATE(memory, 8, INTS, 8, INTS, HOST_USERS_OP), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(memory, 8, INTS, 8, INTS, MPI_NO_OP), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(memory, 0, INTS, 0, INTS, MPI_SUM), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(memory, 8, INTS, 4, INTS, MPI_SUM), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(memory, 8, INTS, 32, BYTES, MPI_SUM), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(memory, 1, SHIFTED, 1, SHIFTED, MPI_SUM), MPI_SUCCESS);
+  ck_assert_int_eq(ACCUMULATE(gpu, 8, INTS, 8, INTS, MPI_SUM), MPI_SUCCESS);
+#undef ACCUMULATE
+  ck_assert_int_eq(by_messages[HOST_ACC], 7);
+  ck_assert_int_eq(calls_count, 0);
+  end_window();
+}
+END_TEST
+
+START_TEST(accumulate_whose_data_has_not_left_is_waited_for) {
+  begin_epoch(MPIDIG_EPOTYPE_START, 0);
+  code = LITE_PENDING;
+  on_wait = last_one_completes;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, DISP), MPI_SUCCESS);
+  ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending_local, 1);
+  ck_assert_int_eq(end_epoch(0, 0), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 1);
+  ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending + MPIDI_LITE_WIN(&win).pending_local, 0);
+  end_window();
+}
+END_TEST
+
+START_TEST(accumulate_that_the_device_refuses_or_that_is_outside_is_an_error) {
+  begin_epoch(MPIDIG_EPOTYPE_START, 0);
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, kWindow / 4 - 7),
+                   HOST_TEXT | MPI_ERR_RMA_RANGE);
+  ck_assert_int_eq(calls_count, 0);
+  code = LITE_ERR_PEER_LOST;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, 0), MPI_ERR_OTHER);
+  ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending + by_messages[HOST_ACC], 0);
+  ck_assert_int_eq(lock_depth, 0);
+  end_window();
+}
+END_TEST
+
+/* A flush is answered, once; behind an unlock there is nothing to ask for. */
+START_TEST(flush_asks_behind_accumulates_that_are_not_answered) {
+  begin_epoch(MPIDIG_EPOTYPE_LOCK, 0);
+  code = LITE_OK;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(by_messages[HOST_FETCH], 0);
+  for (int again = 0; again < 2; again++) {
+    ck_assert_int_eq(
+        _i == 0 ? MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL) : MPIDI_LITE_mpi_win_flush_all(&win),
+        MPI_SUCCESS);
+    ck_assert_int_eq(by_messages[HOST_FETCH], 1);
+  }
+  MPIDI_LITE_WIN(&win).flushed = false;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(end_epoch(1, 0), MPI_SUCCESS);
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
+  win.sync.access_epoch_type = MPIDIG_EPOTYPE_START;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
+  ck_assert_int_eq(by_messages[HOST_FETCH], 1);
+  end_window();
+}
+END_TEST
+
+static void deliver_accumulate(size_t data_bytes) {
+  MPIDI_LITE_am_deliver(peer_of(OTHER), MPIDI_LITE_AM_ACCUMULATE, sent_header, sent_header_bytes,
+                        memory + 4096, data_bytes, NULL);
+}
+START_TEST(accumulate_is_done_when_it_is_delivered) {
+  begin_epoch(MPIDIG_EPOTYPE_START, 0);
+  win.dev.winattr = _i == 0 ? 0 : MPIDI_WINATTR_SHM_ALLOCATED;
+  code = LITE_OK;
+  memset(&accumulated, 0, sizeof accumulated);
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, DISP), MPI_SUCCESS);
+  deliver_accumulate(32);
+  ck_assert_int_eq(accumulated.times, 1);
+  ck_assert(accumulated.source == memory + 4096);
+  ck_assert(accumulated.target == memory + DISP * DISP_UNIT);
+  ck_assert(accumulated.count == 8 && accumulated.type == INTS && accumulated.op == MPI_SUM);
+  ck_assert_int_eq(accumulated.locked, _i == 1); /* ranks of this node share the memory */
+  ck_assert(!memory_is_locked);
+  end_window();
+}
+END_TEST
+
+/* Of another job. What a rank may send goes; the same as another rank, in part, or changed does
+ * not. */
+START_TEST(accumulate_of_a_stranger_is_looked_at) {
+  begin_epoch(MPIDIG_EPOTYPE_START, 0);
+  code = LITE_OK;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, DISP), MPI_SUCCESS);
+  const int self = peer_of(comm.rank); /* as which it is said to come */
+  const uint32_t number = MPIDI_LITE_AM_ACCUMULATE;
+  ck_assert_int_eq(MPIDI_LITE_am_check(self, number, sent_header, sent_header_bytes, 32),
+                   LITE_MEMBER);
+  ck_assert_int_eq(MPIDI_LITE_am_check(peer_of(2), number, sent_header, sent_header_bytes, 32),
+                   LITE_NOT_A_MEMBER);
+  ck_assert_int_eq(MPIDI_LITE_am_check(self, number, sent_header, sent_header_bytes - 1, 32),
+                   LITE_NOT_A_MEMBER);
+  ck_assert_int_eq(MPIDI_LITE_am_check(self, number, sent_header, sent_header_bytes, 36),
+                   LITE_NOT_A_MEMBER);
+  ck_assert_int_eq(MPIDI_LITE_am_check(self, number, sent_header, sent_header_bytes, 33),
+                   LITE_NOT_A_MEMBER);
+  for (size_t i = 0; i < 3 * sizeof(uint64_t); i += sizeof(uint64_t)) { /* window, place, count */
+    char changed[sizeof sent_header];
+    memcpy(changed, sent_header, sent_header_bytes);
+    memset(changed + i, 0xff, sizeof(uint64_t));
+    ck_assert_int_eq(MPIDI_LITE_am_check(self, number, changed, sent_header_bytes, 32),
+                     LITE_NOT_A_MEMBER);
+  }
+  win.size = DISP * DISP_UNIT + 31; /* too small by a byte */
+  ck_assert_int_eq(MPIDI_LITE_am_check(self, number, sent_header, sent_header_bytes, 32),
+                   LITE_NOT_A_MEMBER);
+  win.size = kWindow;
   end_window();
 }
 END_TEST
@@ -2237,6 +2457,13 @@ int main(void) {
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
+  ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 12);
+  ADD(accumulate_of_other_types_and_operations_is_the_hosts);
+  ADD(accumulate_whose_data_has_not_left_is_waited_for);
+  ADD(accumulate_that_the_device_refuses_or_that_is_outside_is_an_error);
+  ADD_LOOP(flush_asks_behind_accumulates_that_are_not_answered, 2);
+  ADD_LOOP(accumulate_is_done_when_it_is_delivered, 2);
+  ADD(accumulate_of_a_stranger_is_looked_at);
   ADD(lock_asserts_what_it_says_and_not_what_an_earlier_one_said);
   ADD_LOOP(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message, 3);
   ADD(puts_have_company_where_the_end_of_the_epoch_follows);

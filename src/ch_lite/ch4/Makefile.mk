@@ -7,9 +7,11 @@ noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
                       src/mpid/ch4/netmod/lite/lite_calls.h \
                       src/mpid/ch4/netmod/lite/lite_host.h \
                       src/mpid/ch4/netmod/lite/lite_kernels.h \
+                      src/mpid/ch4/netmod/lite/lite_rma.h \
                       src/mpid/ch4/netmod/lite/lite_impl.h
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
+                      src/mpid/ch4/netmod/lite/lite_accumulate.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
                       src/mpid/ch4/netmod/lite/lite_barrier.c \
                       src/mpid/ch4/netmod/lite/lite_call_lock.c \

@@ -2,6 +2,7 @@
  * header and data over lite_am_isend, ordered per peer, delivered whole and only in ordinary
  * context, as the handlers touch the host's data. */
 #include "lite_impl.h"
+#include "lite_rma.h"
 
 /* ---- what comes from a process of another job ----
  *
@@ -33,7 +34,7 @@ static bool is_request(const MPIR_Request *req, MPIR_Request_kind_t kind)
     return false;
 }
 
-static bool is_in(MPIR_Comm *comm, int rank, int peer)
+bool MPIDI_LITE_is_in(MPIR_Comm *comm, int rank, int peer)
 {
     return rank >= 0 && rank < comm->remote_size &&
            MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, rank)) == peer;
@@ -44,7 +45,8 @@ static bool is_at_window(uint64_t id, int rank, int peer)
 {
     const MPIR_Win *win = MPIDIU_map_lookup(MPIDI_global.win_map, id);
 
-    return win != NULL && win != MPIDIU_MAP_NOT_FOUND && is_in(win->comm_ptr, rank, peer);
+    return win != NULL && win != MPIDIU_MAP_NOT_FOUND &&
+           MPIDI_LITE_is_in(win->comm_ptr, rank, peer);
 }
 
 /* A request of a put, get or accumulate, of ours or at our window, in a window with the peer. */
@@ -54,7 +56,7 @@ static bool is_access_with(const MPIR_Request *req, int peer)
         return false;
     MPIR_Comm *comm = req->u.rma.win->comm_ptr;
     for (int rank = 0; rank < comm->remote_size; rank++)
-        if (is_in(comm, rank, peer))
+        if (MPIDI_LITE_is_in(comm, rank, peer))
             return true;
     return false;
 }
@@ -65,10 +67,11 @@ static bool is_partitioned_with(const MPIR_Request *req, MPIR_Request_kind_t kin
 {
     if (!is_request(req, kind) || req->comm == NULL)
         return false;
-    return is_in(req->comm,
-                 kind == MPIR_REQUEST_KIND__PART_SEND ? MPIDI_PART_REQUEST(req, u.send.dest)
-                                                      : MPIDI_LITE_PART_SOURCE(req),
-                 peer);
+    return MPIDI_LITE_is_in(req->comm,
+                            kind == MPIR_REQUEST_KIND__PART_SEND
+                                ? MPIDI_PART_REQUEST(req, u.send.dest)
+                                : MPIDI_LITE_PART_SOURCE(req),
+                            peer);
 }
 
 /* Of a flattened datatype that comes behind the header, or as the data. */
@@ -93,6 +96,10 @@ int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t h
     if (handler == MPIDI_LITE_AM_FIRST_WORDS)
         return MPIDI_LITE_may_carry(header, header_bytes, data_bytes) ? LITE_MEMBER
                                                                       : LITE_NOT_A_MEMBER;
+    if (handler == MPIDI_LITE_AM_ACCUMULATE)
+        return MPIDI_LITE_may_accumulate(peer, header, header_bytes, data_bytes)
+                   ? LITE_MEMBER
+                   : LITE_NOT_A_MEMBER;
     if (handler >= MPIDI_AM_HANDLERS_MAX || MPIDIG_global.target_msg_cbs[handler] == NULL)
         return LITE_NOT_A_MEMBER;
     switch (handler) {
@@ -203,6 +210,10 @@ int MPIDI_LITE_am_check(int peer, uint32_t handler, const void *header, size_t h
 void MPIDI_LITE_am_deliver(int peer, uint32_t handler, const void *header, size_t header_bytes,
                            const void *data, size_t data_bytes, void *arg)
 {
+    if (handler == MPIDI_LITE_AM_ACCUMULATE) {
+        MPIDI_LITE_do_accumulate(header, header_bytes, data, data_bytes);
+        return;
+    }
     if (unlikely(handler == MPIDI_LITE_AM_FIRST_WORDS)) {
         MPIDI_LITE_hear_first_words(peer, header, header_bytes, data, data_bytes);
         return;

@@ -142,6 +142,9 @@ typedef struct MPIDI_LITE_am_send {
     void *packed; /* copy of the data where that does not stay, or NULL */
 } MPIDI_LITE_am_send_t;
 
+/* Whether that rank of the communicator is the peer. */
+bool MPIDI_LITE_is_in(MPIR_Comm *comm, int rank, int peer);
+
 void MPIDI_LITE_am_send_done(MPIDI_LITE_am_send_t *send);
 
 /* For an active message of ours: `packed` is a copy of the data, and when it has been sent nobody
@@ -160,37 +163,6 @@ static inline MPIDI_LITE_am_send_t *MPIDI_LITE_cookie_am(void *cookie)
 {
     return ((uintptr_t) cookie & 3) == 1 ? (MPIDI_LITE_am_send_t *) ((char *) cookie - 1) : NULL;
 }
-
-/* ---- one-sided (lite_rma.c) ---- */
-
-static inline void *MPIDI_LITE_target_cookie(MPIDI_LITE_target_t *target)
-{
-    return (char *) target + 2;
-}
-
-static inline void *MPIDI_LITE_rma_request_cookie(MPIR_Request *req)
-{
-    return (char *) req + 3;
-}
-
-static inline bool MPIDI_LITE_cookie_is_rma(const void *cookie)
-{
-    return ((uintptr_t) cookie & 2) != 0;
-}
-
-static inline MPIDI_LITE_target_t *MPIDI_LITE_cookie_target(void *cookie)
-{
-    return ((uintptr_t) cookie & 3) == 2 ? (MPIDI_LITE_target_t *) ((char *) cookie - 2) : NULL;
-}
-
-static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
-{
-    return ((uintptr_t) cookie & 3) == 3 ? (MPIR_Request *) ((char *) cookie - 3) : NULL;
-}
-
-/* A put or get has completed: counts it, and completes its request. Returns the MPI error of one
- * without a request. */
-int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer);
 
 /* ---- communicators (lite_hooks.c) ---- */
 
@@ -394,6 +366,11 @@ int MPIDI_LITE_awaited_is_lost(void);
 bool MPIDI_LITE_fail_unanswered(void);
 void MPIDI_LITE_forget_answered(void);
 void MPIDI_LITE_expect_answer(MPIR_Request *request, MPIDI_av_entry_t *av);
+int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
+                              MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
+                              MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
+                              MPI_Op op, MPIR_Win *win, MPIDI_av_entry_t *av,
+                              MPIDI_winattr_t winattr);
 int MPIDI_LITE_mpi_raccumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
                                MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
                                MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,

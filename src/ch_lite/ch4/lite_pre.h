@@ -40,7 +40,8 @@
 /* After which the application may say more to the same peer at once. */
 #define lite_says_more(function)                                                            \
     (lite_is(function, "Send") || lite_is(function, "Isend") || lite_is(function, "Put") || \
-     lite_is(function, "Put_c"))
+     lite_is(function, "Put_c") || lite_is(function, "Accumulate") ||                       \
+     lite_is(function, "Accumulate_c"))
 #define lite_host_leaves(function)                                                  \
     do {                                                                            \
         if (lite_is_innocent(function))                                             \
@@ -319,6 +320,8 @@ typedef struct MPIDI_LITE_target {
     int disp_unit;
     int pending;       /* native operations not complete at the target */
     int pending_local; /* those of them that still need the origin's buffer */
+    bool unconfirmed;  /* accumulates have left that the target does not answer (lite_accumulate.c),
+                          and nothing that it answers has been sent behind them in this epoch */
 } MPIDI_LITE_target_t;
 
 /* All zero: no native operations. */
@@ -328,7 +331,8 @@ typedef struct MPIDI_LITE_win {
     bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
-    bool flushed; /* in this epoch, or since one of the locks that are held */
+    bool flushed; /* since the first of the locks that are held */
+    bool flushes; /* the same of the locks before those */
     int *posts;   /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
 } MPIDI_LITE_win_t;
 

@@ -2,6 +2,7 @@
  * requests. Here, in ordinary context and under the host's lock, is the only place where that is
  * done: a signal handler or helper thread never touches an MPIR_Request. */
 #include "lite_impl.h"
+#include "lite_rma.h"
 
 int MPIDI_LITE_drain_completions(void)
 {

@@ -1,7 +1,8 @@
 /* One-sided communication: contiguous put and get go straight to the target's memory by lite_put
  * and lite_get, executed there by its handler or helper thread, whatever the target computes. All
- * else (derived datatypes with holes, memory of a GPU on either side, accumulate and atomics,
- * dynamic and shared windows, all of the synchronization) is ch4's own code over active messages.
+ * else (derived datatypes with holes, memory of a GPU on either side, accumulates, atomics, dynamic
+ * and shared windows, all of the synchronization) is ch4's own code over active messages, but for
+ * the accumulates of lite_accumulate.c.
  *
  * Why the two may be mixed. A native operation is executed as soon as it is issued, so it must not
  * be issued before its epoch is open at the target; and it must be over at the target before the
@@ -24,7 +25,7 @@
  *
  * Every window's memory is exposed as long as the window lives, not epoch by epoch: with passive
  * target anybody may come at any time. */
-#include "lite_impl.h"
+#include "lite_rma.h"
 
 struct share {
     uint64_t key;
@@ -180,7 +181,8 @@ static unsigned flags_of_epoch(const MPIR_Win *win)
 {
     switch (MPIDIG_WIN(win, sync).access_epoch_type) {
     case MPIDIG_EPOTYPE_START: return LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS;
-    case MPIDIG_EPOTYPE_LOCK: return MPIDI_LITE_WIN(win).flushed ? 0 : LITE_MORE_FOLLOWS;
+    case MPIDIG_EPOTYPE_LOCK:
+        return MPIDI_LITE_expects_flush(&MPIDI_LITE_WIN(win)) ? 0 : LITE_MORE_FOLLOWS;
     default: return 0;
     }
 }
@@ -223,15 +225,11 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
 
     MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
 
-    /* Here and not at the target, which would have to break with us. */
-    const MPIDI_LITE_target_t *target = &targets[target_rank];
-    const MPI_Aint offset = target_disp * target->disp_unit + target_true_lb;
-    MPIR_ERR_CHKANDJUMP(
-        offset < 0 || offset > target->bytes || (MPI_Aint) target_bytes > target->bytes - offset,
-        mpi_errno, MPI_ERR_RMA_RANGE, "**rmarange");
+    mpi_errno = MPIDI_LITE_place(&targets[target_rank], target_disp, target_true_lb, target_bytes,
+                                 &access->offset);
+    MPIR_ERR_CHECK(mpi_errno);
 
     access->native = true;
-    access->offset = (uint64_t) offset;
     access->bytes = origin_bytes;
     access->flags = flags_of_epoch(win);
     access->target = &targets[target_rank];
@@ -277,12 +275,7 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
     }
     MPIR_Assert(code == LITE_PENDING); /* to oneself goes another way */
 
-    a->target->pending++;
-    a->target->win->pending++;
-    if (lite_request_holds_buffer(lite)) {
-        a->target->pending_local++;
-        a->target->win->pending_local++;
-    }
+    MPIDI_LITE_count_pending(a->target, lite_request_holds_buffer(lite));
     if (request != NULL)
         *request = req;
 

@@ -2,7 +2,7 @@
  * say (that a lock is had, that an accumulate is done, a post), and requests that its answer would
  * complete, fail, where they would wait for ever. The device fails its own requests; these answers
  * are active messages of the host's, which it knows nothing of. */
-#include "lite_impl.h"
+#include "lite_rma.h"
 
 /* What this thread waits for: answers of one rank of a window, or of any. */
 static __thread struct {
@@ -139,8 +139,12 @@ int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
                             MPIDI_av_entry_t *av)
 {
     MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
+    MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
 
-    MPIDI_LITE_WIN(win).flushed = false;
+    if (MPIDIG_WIN(win, sync).lock.count == 0) {
+        lite->flushes = lite->flushed;
+        lite->flushed = false;
+    }
     /* The host keeps MPI_MODE_NOCHECK of an earlier lock, and would never give this one back. */
     if (target != NULL)
         target->sync.assert_mode = 0;
@@ -152,10 +156,16 @@ int MPIDI_LITE_mpi_win_lock_all(int assert, MPIR_Win *win)
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock_all(assert, win));
 }
 
+static int flush(int rank, MPIR_Win *win)
+{
+    const int mpi_errno = MPIDI_LITE_confirm_accumulates(rank, win);
+    return mpi_errno ? mpi_errno : MPIDIG_mpi_win_flush(rank, win);
+}
+
 int MPIDI_LITE_mpi_win_flush(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
     MPIDI_LITE_WIN(win).flushed = true;
-    WHILE_AWAITING(rank, MPIDIG_mpi_win_flush(rank, win));
+    WHILE_AWAITING(rank, flush(rank, win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
@@ -164,10 +174,21 @@ int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av
     WHILE_AWAITING(rank, MPIDIG_mpi_win_flush_local(rank, win));
 }
 
+static int flush_all(MPIR_Win *win)
+{
+    if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
+        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+            const int mpi_errno = MPIDI_LITE_confirm_accumulates(rank, win);
+            if (mpi_errno)
+                return mpi_errno;
+        }
+    return MPIDIG_mpi_win_flush_all(win);
+}
+
 int MPIDI_LITE_mpi_win_flush_all(MPIR_Win *win)
 {
     MPIDI_LITE_WIN(win).flushed = true;
-    WHILE_AWAITING(ANY, MPIDIG_mpi_win_flush_all(win));
+    WHILE_AWAITING(ANY, flush_all(win));
 }
 
 int MPIDI_LITE_mpi_win_flush_local_all(MPIR_Win *win)

@@ -1,7 +1,7 @@
 /* One-sided communication: when epochs begin, and when native puts and gets are over. Waiting for
  * posts, for puts and gets at flushes and the ends of epochs (lite_rma.c says why when), and what
  * is done as they complete. */
-#include "lite_impl.h"
+#include "lite_rma.h"
 
 /* ---- waiting ---- */
 
@@ -155,6 +155,8 @@ int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
     end_begins(win, target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0);
     mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
     end_is_over();
+    if (MPIDI_LITE_WIN(win).targets != NULL)
+        MPIDI_LITE_WIN(win).targets[rank].unconfirmed = false;
     return mpi_errno;
 }
 

@@ -45,7 +45,13 @@ typedef struct {
   MPI_Aint count;
   int cancelled;
 } MPI_Status;
-enum { MPI_SUCCESS, MPI_ERR_TRUNCATE = 14, MPI_ERR_OTHER = 15, MPI_ERR_NO_MEM = 34 };
+enum {
+  MPI_SUCCESS,
+  MPI_ERR_TRUNCATE = 14,
+  MPI_ERR_OTHER = 15,
+  MPI_ERR_NO_MEM = 34,
+  MPI_ERR_RMA_RANGE = 55
+};
 enum { MPI_ERR_GROUP = 8, MPI_ERR_PORT = 38, MPI_THREAD_FUNNELED = 1, MPI_THREAD_MULTIPLE = 3 };
 enum { MPI_ANY_SOURCE = -2, MPI_ANY_TAG = -1, MPI_MAX_OBJECT_NAME = 128 };
 
@@ -104,14 +110,20 @@ typedef struct MPIR_Win {
   void* base;
   MPI_Aint size;
   int disp_unit;
+  uint64_t win_id;
+  int remote_acc_cmpl_cnts;
   struct {
     int assert_mode;
     int access_epoch_type;
+    struct {
+      int count;
+    } lock;
   } sync;
   struct {
     struct {
       MPIDI_LITE_win_t lite;
     } netmod;
+    MPIDI_winattr_t winattr;
   } dev;
 } MPIR_Win;
 

@@ -1,13 +1,13 @@
 /* What mpidimpl.h has of MPICH's headers for pt2pt_glue_test alone: datatypes, requests, windows
  * and shared memory, as far as lite_send.c, lite_recv.c, lite_probe.c, lite_pieces.c, lite_am.c,
- * lite_rma.c and lite_progress.c use them. */
+ * lite_rma.c, lite_accumulate.c and lite_progress.c use them. */
 #ifndef HOST_PT2PT_H_INCLUDED
 #define HOST_PT2PT_H_INCLUDED
 
 /* ---- mpi.h ---- */
 
 typedef MPI_Aint MPI_Count;
-enum { MPI_ERR_TYPE = 3, MPI_ERR_INTERN = 16, MPI_ERR_RMA_RANGE = 55, MPIX_ERR_NOREQ = 101 };
+enum { MPI_ERR_TYPE = 3, MPI_ERR_INTERN = 16, MPIX_ERR_NOREQ = 101 };
 enum { MPI_PROC_NULL = -1, MPI_DATATYPE_NULL = 0, MPI_BYTE = 1, MPIR_BYTE_INTERNAL = MPI_BYTE };
 #define MPI_STATUS_IGNORE ((MPI_Status*)1)
 #define MPI_IN_PLACE ((void*)-1)
@@ -85,6 +85,7 @@ void host_request_complete(MPIR_Request* req);
 #define MPID_Request_complete(req) host_request_complete(req)
 #define MPIR_Request_add_ref(req) ((void)(req)->ref_count++)
 #define MPIR_Request_is_complete(req) (*(req)->cc_ptr == 0)
+#define MPIR_cc_get(cc) (cc)
 #define MPIR_cc_set(cc, value) ((void)(*(cc) = (value)))
 #define MPIR_Comm_add_ref(comm_) ((void)(comm_)->ref_count++)
 
@@ -147,6 +148,7 @@ int MPIDIG_mpi_win_free(MPIR_Win** win);
 enum { MPI_MODE_NOCHECK = 1024 };
 enum { MPIDIG_EPOTYPE_NONE, MPIDIG_EPOTYPE_LOCK, MPIDIG_EPOTYPE_START, MPIDIG_EPOTYPE_LOCK_ALL };
 typedef struct {
+  int remote_acc_cmpl_cnts;
   struct {
     int assert_mode;
   } sync;
@@ -172,8 +174,29 @@ int host_answers_come(void);
 #define MPIDIG_mpi_win_flush_local_all(win) host_answers_come()
 #define MPIDIG_mpi_win_wait(win) host_answers_come()
 #define MPIDIG_mpi_win_fence(assert, win) host_answers_come()
+/* Operations of accumulates, and what does them at the target. */
+enum { MPI_SUM = 100, MPI_NO_OP, HOST_USERS_OP = 200 };
+bool host_is_builtin(int handle);
+#define HANDLE_IS_BUILTIN(handle) host_is_builtin(handle)
+enum { MPIDIG_ACC_SRCBUF_PACKED = 1, MPIDI_WINATTR_SHM_ALLOCATED = 2 };
+#define MPIDI_WIN(win, field) ((win)->dev.field)
+int MPIDIG_compute_acc_op(void* source, MPI_Aint count, MPI_Datatype type, void* target,
+                          MPI_Aint target_count, MPI_Datatype target_type, MPI_Op op, int kind);
+void MPIDI_SHM_rma_op_cs_enter_hook(MPIR_Win* win);
+void MPIDI_SHM_rma_op_cs_exit_hook(MPIR_Win* win);
+#define MPIDIG_rma_set_am_flag() ((void)0)
 /* by active messages */
-enum { HOST_PUT, HOST_GET, HOST_RPUT, HOST_RGET, HOST_RACC, HOST_RGET_ACC };
+enum {
+  HOST_PUT,
+  HOST_GET,
+  HOST_RPUT,
+  HOST_RGET,
+  HOST_RACC,
+  HOST_RGET_ACC,
+  HOST_ACC,
+  HOST_FETCH,
+  HOST_ACCESSES
+};
 int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Datatype type,
                          MPIR_Win* win, MPIR_Request** request);
 #define MPIDIG_mpi_put(origin, count, type, rank, disp, t_count, t_type, win) \
@@ -184,6 +207,10 @@ int host_rma_by_messages(int which, const void* origin, MPI_Aint count, MPI_Data
   host_rma_by_messages(HOST_RPUT, origin, count, type, win, request)
 #define MPIDIG_mpi_rget(origin, count, type, rank, disp, t_count, t_type, win, request) \
   host_rma_by_messages(HOST_RGET, origin, count, type, win, request)
+#define MPIDIG_mpi_accumulate(origin, count, type, rank, disp, t_count, t_type, op, win) \
+  host_rma_by_messages(HOST_ACC, origin, count, type, win, NULL)
+#define MPIDIG_mpi_fetch_and_op(origin, result, type, rank, disp, op, win) \
+  host_rma_by_messages(HOST_FETCH, origin, 1, type, win, NULL)
 #define MPIDIG_mpi_raccumulate(origin, count, type, rank, disp, t_count, t_type, op, win, request) \
   host_rma_by_messages(HOST_RACC, origin, count, type, win, request)
 #define MPIDIG_mpi_rget_accumulate(origin, count, type, result, r_count, r_type, rank, disp, \
