@@ -107,7 +107,11 @@ struct Access {
   bool is_put;
   std::vector<std::uint8_t> buffer;
   bool pending = true;
-  bool left_whole = false;  // a put whose buffer was free when lite_put returned
+  bool unanswered = false;  // a put that may be complete before it is in the target's memory
+  bool done = false;        // that is known to be there, or failed
+  // The first active message to the target that follows it: the put is there when that is
+  // delivered.
+  std::uint64_t message_behind = UINT64_MAX;
 };
 constexpr std::size_t kSlots = 24;
 
@@ -126,7 +130,6 @@ struct Detached {
 
 struct AmSent {
   std::uint64_t header_bytes, data_bytes;
-  std::size_t accesses_before;  // of its sender
 };
 
 struct Pair {
@@ -191,7 +194,8 @@ struct Sim {
   void received(Rank& r, std::size_t index, const lite_status& status);
   void send_done(Rank& r, std::size_t index, int error);
   void check_error(Rank& r, int peer, int code, const char* call);
-  void check_puts_before(const Rank& r, int peer, const AmSent& sent);
+  void check_puts_before(Rank& r, int peer, std::uint64_t number);
+  void access_is_there(Rank& r, std::size_t index);
   void on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t* header,
                  std::size_t header_bytes, const std::uint8_t* data, std::size_t data_bytes);
   bool lost(const Rank& r, int peer) const { return r.engine->peer_error(peer) != 0; }
@@ -515,8 +519,7 @@ void Sim::send_active(Rank& r, int to) {
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
   const AmSent sent = {
       random.chance(800) ? random.below(100) : random.below(LITE_AM_HEADER_MAX + 1),
-      random.chance(300) ? 0 : random.length(std::min<std::uint64_t>(length_max, 80'000)),
-      r.accesses.size()};
+      random.chance(300) ? 0 : random.length(std::min<std::uint64_t>(length_max, 80'000))};
   const std::uint64_t number = p.am_sent.size();
   std::vector<std::uint8_t> header(sent.header_bytes);
   fill(header.data(), header.size(), key_of(kHeaderKind, r.id, to, number));
@@ -528,9 +531,13 @@ void Sim::send_active(Rank& r, int to) {
   const std::size_t index = r.sends.size() - 1;
   r.cookies.push_back({&r, true, index});
   lite_request* request = nullptr;
+  // as an accumulate before the end of an epoch
+  const bool gather = sent.data_bytes <= 4096 && !r.in_callback && random.chance(200);
+  if (gather) MPID_ChannelGather(MPID_GATHER_PAGES);
   const int rc =
       lite_am_isend(to, static_cast<std::uint32_t>(number), header.data(), header.size(),
                     r.sends[index].buffer.data(), sent.data_bytes, &r.cookies.back(), &request);
+  if (gather) MPID_ChannelGather(MPID_GATHER_NOTHING);
   if (rc < 0) {
     check_error(r, to, rc, "lite_am_isend");
     send_done(r, index, LITE_ERR_PEER_LOST);
@@ -541,17 +548,18 @@ void Sim::send_active(Rank& r, int to) {
   }
 }
 
-// What left whole before an active message is in the target's memory when that is delivered.
-void Sim::check_puts_before(const Rank& r, int peer, const AmSent& sent) {
-  const Rank& origin = ranks[static_cast<std::size_t>(peer)];
-  for (std::size_t index = 0; index < sent.accesses_before; ++index) {
-    const Access& a = origin.accesses[index];
-    if (!a.pending || !a.left_whole || a.target != r.id) continue;
+// A put is in the target's memory when the active message that follows it is delivered.
+void Sim::check_puts_before(Rank& r, int peer, std::uint64_t number) {
+  Rank& origin = ranks[static_cast<std::size_t>(peer)];
+  for (std::size_t index = 0; index < origin.accesses.size(); ++index) {
+    Access& a = origin.accesses[index];
+    if (a.done || a.target != r.id || a.message_behind > number) continue;
     const std::uint8_t* is = r.memory.data() + a.slot * slot_bytes + a.offset;
     const std::size_t right = right_bytes(is, a.buffer.size(), key_of(kPutKind, peer, r.id, index));
     if (right != a.buffer.size())
       fail("rank %d: an active message from rank %d is here before byte %zu of put %zu", r.id, peer,
            right, index);
+    if (!a.pending) access_is_there(origin, index);
   }
 }
 
@@ -582,7 +590,7 @@ void Sim::on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t
     if (right != data_bytes)
       fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, right,
            handler, peer);
-    check_puts_before(r, peer, sent);
+    check_puts_before(r, peer, number);
   }
   if (winding_down) return;
   r.in_callback = true;
@@ -716,7 +724,9 @@ void Sim::access(Rank& r) {
   const std::uint64_t at = made.slot * slot_bytes + made.offset;
   // as before the end of an epoch
   MPID_ChannelGather(made.is_put && random.chance(300) ? MPID_GATHER_PAGES : MPID_GATHER_NOTHING);
-  const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes, 0,
+  made.unanswered = made.is_put && random.chance(300);
+  const unsigned flags = made.unanswered ? LITE_PUT_UNANSWERED : 0;
+  const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes, flags,
                                         &r.cookies.back(), &request)
                              : lite_get(target.id, target.key, at, made.buffer.data(), bytes,
                                         &r.cookies.back(), &request);
@@ -730,7 +740,7 @@ void Sim::access(Rank& r) {
     access_done(r, index, LITE_OK);
   } else if (made.is_put && lite_request_holds_buffer(request) == 0) {
     std::fill(made.buffer.begin(), made.buffer.end(), 0xdd);  // ours again
-    made.left_whole = true;
+    made.message_behind = r.pairs[static_cast<std::size_t>(target.id)].am_sent.size();
   }
 }
 
@@ -739,17 +749,29 @@ void Sim::access_done(Rank& r, std::size_t index, int error) {
   if (!a.pending) fail("rank %d: an access completes twice", r.id);
   a.pending = false;
   Rank& target = ranks[static_cast<std::size_t>(a.target)];
-  target.slot_busy[a.slot] = false;
   if (error != LITE_OK) {
+    a.done = true;
+    target.slot_busy[a.slot] = false;
     check_error(r, a.target, error, "an access's completion");
     if (a.is_put)
       target.slot_unknown[a.slot] = true;  // perhaps some of it came, perhaps it is to come
     return;
   }
+  // Any other put is complete when it is in the target's memory, not earlier.
+  if (!a.unanswered || a.target == r.id) return access_is_there(r, index);
+  const std::uint64_t next = r.pairs[static_cast<std::size_t>(a.target)].am_sent.size();
+  a.message_behind = std::min(a.message_behind, next);
+}
+
+// And so is a get in its buffer.
+void Sim::access_is_there(Rank& r, std::size_t index) {
+  Access& a = r.accesses[index];
+  Rank& target = ranks[static_cast<std::size_t>(a.target)];
+  a.done = true;
+  target.slot_busy[a.slot] = false;
   const std::size_t at = a.slot * slot_bytes + a.offset;
   if (a.is_put)
     fill(target.oracle.data() + at, a.buffer.size(), key_of(kPutKind, r.id, a.target, index));
-  // A put is complete when it is in the target's memory, not earlier.
   const std::uint8_t* is = a.is_put ? target.memory.data() + at : a.buffer.data();
   if (check_content && std::memcmp(is, target.oracle.data() + at, a.buffer.size()) != 0)
     fail("rank %d: %s %zu of %zu bytes with rank %d is complete, and the data is wrong", r.id,
@@ -1149,6 +1171,13 @@ void Sim::run() {
     if (random.chance(50)) world->skip(100'000);
   }
   drain();
+  for (Rank& r : ranks)
+    for (std::size_t index = 0; index < r.accesses.size(); ++index) {
+      const Access& a = r.accesses[index];
+      if (a.done || a.pending || !r.alive) continue;
+      const Rank& target = ranks[static_cast<std::size_t>(a.target)];
+      if (target.alive && !lost(r, a.target) && !lost(target, r.id)) access_is_there(r, index);
+    }
   check_order();
   check_credits();
   for (Rank& r : ranks) {
