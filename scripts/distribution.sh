@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# The distribution: what it is, its packages, and its own source of MPICH. Sourced after lib.sh and
-# steps.sh, with `build` set; never run.
+# The distribution: what it is, its packages, and its own source of MPICH. Sourced after lib.sh, and
+# after steps.sh where there are steps, with `build` set; never run.
 
 # CHLITE_OS_RELEASE is for test/unit/quickstart_test.sh.
 os_release=${CHLITE_OS_RELEASE:-/etc/os-release}
@@ -40,21 +40,30 @@ apt_install() {
   "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o Acquire::Retries=3 \
     install -y --no-install-recommends "${to_install[@]}"
 }
-# Required ones, and those that are done without where the distribution has not got them.
-packages_step() { # "PACKAGE…" "OPTIONAL…"
-  local package tool library list all by_hand
-  step_begin packages "what the build and the programs need"
+# Required ones, `missing`, and those that are done without where the distribution has not got them,
+# `wanted`; both in `all`.
+find_missing() { # "PACKAGE…" "OPTIONAL…"
+  local package
   missing=() wanted=()
+  for package in $1; do package_is_installed "$package" || missing+=("$package"); done
+  for package in $2; do
+    package_is_installed "$package" || grep -qxF "$os_name: $package" "$without" 2>/dev/null ||
+      wanted+=("$package")
+  done
+  # what can be done without is no reason to ask for root's password
+  if [ "$(id -u)" != 0 ] && [ ${#missing[@]} -eq 0 ]; then wanted=(); fi
+  all=("${missing[@]}" "${wanted[@]}")
+  by_hand="as root: apt-get install --no-install-recommends ${all[*]}"
+}
+apt_install_logged() { # LOG
+  run_logged "packages unpacked and set up" "$1" 0 '^(Get:|Unpacking|Setting up)' apt_install
+}
+packages_step() { # "PACKAGE…" "OPTIONAL…"
+  local tool library list all by_hand
+  step_begin packages "what the build and the programs need"
+  missing=()
   if is_debian_like; then
-    for package in $1; do package_is_installed "$package" || missing+=("$package"); done
-    for package in $2; do
-      package_is_installed "$package" || grep -qxF "$os_name: $package" "$without" 2>/dev/null ||
-        wanted+=("$package")
-    done
-    # what can be done without is no reason to ask for root's password
-    if [ "$(id -u)" != 0 ] && [ ${#missing[@]} -eq 0 ]; then wanted=(); fi
-    all=("${missing[@]}" "${wanted[@]}")
-    by_hand="as root: apt-get install --no-install-recommends ${all[*]}"
+    find_missing "$@"
     if [ ${#all[@]} -gt 0 ]; then
       say "      installing ${all[*]}"
       if [ "$(id -u)" != 0 ]; then
@@ -62,7 +71,7 @@ packages_step() { # "PACKAGE…" "OPTIONAL…"
         # sudo may have to ask for its password, which it cannot behind a log
         sudo -v || step_fail "sudo refused" "$by_hand"
       fi
-      run_logged "packages unpacked and set up" "$step_log" 0 '^(Get:|Unpacking|Setting up)' apt_install ||
+      apt_install_logged "$step_log" ||
         step_fail "apt-get could not install ${all[*]}" \
           "read the log; is the package mirror reachable? On Ubuntu some are in universe"
       step_end "installed $((${#all[@]} - $(wc -l <"$without"))) of ${#all[@]}"

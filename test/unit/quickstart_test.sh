@@ -1,7 +1,7 @@
 #!/bin/bash
 # What scripts/quickstart configures MPICH with: an optimized host, and the user's arguments after ours, so that they win. MPICH is a tree of the few files that
 # install-device looks for, whose configure writes down its arguments; nothing is installed and nothing downloaded.
-# And what it does on which distribution, with a made os-release, apt and dpkg.
+# And what it does on which distribution, with a made os-release, apt and dpkg; and what scripts/check installs there.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 # shellcheck source=test/unit/verdict.sh
@@ -251,6 +251,41 @@ text=$(PATH=$work/few CHLITE_OS_RELEASE=$world/os-release "$top/scripts/quicksta
 verdict missing_tools_are_named test "$status" = 1
 verdict missing_tools_are_named says "missing: autoconf, libtoolize"
 verdict nobody_else_is_asked test ! -e "$world/asked"
+
+# ---- scripts/check installs what its steps need, as the README's second command ----
+check_on_it() { # ARGUMENT…
+  status=0
+  text=$(PATH=$work/apt-bin:$work/bin:$work/few CHLITE_OS_RELEASE=$world/os-release "$top/scripts/check" \
+    --packages-only --build "$work/check" "$@" 2>&1) || status=$?
+}
+asked() { tr ' ' '\n' <"$world/asked" | grep -xF -- "$1" >/dev/null; }
+distribution "$debian13" trixie
+echo g++-11 >"$world/unknown"
+check_on_it
+verdict check_installs_what_all_steps_need test "$status" = 0
+for package in g++ libhwloc-dev clang clang-format shellcheck libmpich-dev cmake nftables iproute2 netpipe-mpich2 slurmd; do
+  verdict check_installs_what_all_steps_need asked "$package"
+done
+verdict check_does_without_what_the_distribution_lacks test -z "$(grep -F 'g++-11' "$world/asked")"
+verdict check_installs_each_once test "$(tr ' ' '\n' <"$world/asked" | grep -cx clang)" = 1
+check_on_it
+verdict check_asks_once test "$status:$(wc -l <"$world/asked")" = 0:1
+distribution "$debian13" trixie
+rm -rf "$work/check"
+check_on_it --steps races
+verdict check_installs_for_the_steps_that_run asked libhwloc-dev
+verdict check_installs_for_the_steps_that_run test -z "$(grep -E 'clang|slurm|iproute2' "$world/asked")"
+distribution "$debian13" trixie
+check_on_it --no-install
+verdict check_installs_nothing_where_it_must_not test ! -e "$world/asked"
+distribution "$debian13" trixie
+echo clang >"$world/unknown"
+check_on_it
+verdict check_names_what_cannot_be_had test "$status" = 1
+verdict check_names_what_cannot_be_had says "apt-get could not install"
+distribution "$fedora" 41
+check_on_it
+verdict check_knows_no_other_names test "$status" = 0 -a ! -e "$world/asked"
 
 total=$((passed + failed))
 echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"
