@@ -227,11 +227,12 @@ bool Device::delivery_follows() const {
          am_.has_callback();
 }
 
-// What is sent to answer active messages leaves together. Ordinary context, gate held.
+// What is sent to answer active messages leaves together, with the answer to the last one. Ordinary
+// context, gate held.
 class Device::Gathering {
  public:
-  explicit Gathering(const Device& device)
-      : on_(device.delivering_ && MPID_ChannelInHandler() == 0) {
+  Gathering(const Device& device, bool more_follows)
+      : on_(device.delivering_ && more_follows && MPID_ChannelInHandler() == 0) {
     if (on_) MPID_ChannelGather(MPID_GATHER_SMALL);
   }
   ~Gathering() {
@@ -245,14 +246,14 @@ class Device::Gathering {
 };
 
 bool Device::send_answers(int peer) {
-  Gathering gathering(*this);
+  Gathering gathering(*this, true);
   return target_.send_answers(peer);
 }
 
 int Device::am_isend(int peer, std::uint32_t handler, const void* header,
                      std::uint32_t header_bytes, const void* data, std::uint64_t data_bytes,
                      void* cookie, Request** request) {
-  Gathering gathering(*this);
+  Gathering gathering(*this, !delivering_last_);
   return am_.isend(peer, handler, header, header_bytes, data, data_bytes, cookie, request);
 }
 
@@ -302,6 +303,7 @@ std::uint32_t Device::deliver_active_messages() {
     }
     if (m == nullptr) break;
     if (m->bytes > kLongDelivery) MPID_ChannelFlush();
+    delivering_last_ = delivered + 1 == limit;
     // Outside the gate: the host's handler may run long, and signals must find it open.
     gate().leave();
     am_.deliver(m);
@@ -311,9 +313,9 @@ std::uint32_t Device::deliver_active_messages() {
     core_.free_message(m);
     core_.bump_events();
   }
-  top_up();
   delivering_ = false;
   MPID_ChannelFlush();
+  top_up();
   gate().leave();
   return delivered;
 }

@@ -223,9 +223,10 @@ class Device {
   mplite::Streak streak_;
   bool may_gather_ = false;
   bool progressing_ = false;
-  bool dispatching_ = false;  // another packet may follow at once: acks wait to go together
-  bool looking_ = false;      // in look_before_delivery()
-  bool delivering_ = false;   // in deliver_active_messages(): answers are gathered
+  bool dispatching_ = false;      // another packet may follow at once: acks wait to go together
+  bool looking_ = false;          // in look_before_delivery()
+  bool delivering_ = false;       // in deliver_active_messages(): answers are gathered,
+  bool delivering_last_ = false;  // but for that to the last one
   int messages_expected_ = 0;
   ActiveMessages am_;
   RmaTarget target_;
