@@ -29,6 +29,9 @@ PACKAGES_BUILD="gcc g++ make autoconf automake libtool m4 perl python3 pkg-confi
 # What only the project's own checks need: fuzz targets and a second compiler, scripts and Python looked through, programs built with Debian's mpich to compare with, a CMake project, a test network with a limit for each connection.
 # shellcheck disable=SC2034
 PACKAGES_CLANG="clang clang-format"
+# What clang needs for sanitizers, where it is a package of its own (Debian 13).
+# shellcheck disable=SC2034
+PACKAGES_CLANG_RUNTIME="libclang-rt-dev"
 # shellcheck disable=SC2034
 PACKAGES_CHECK="$PACKAGES_CLANG shellcheck libmpich-dev cmake nftables"
 # shellcheck disable=SC2034

@@ -113,6 +113,45 @@ START_TEST(short_bursts_are_measured_by_their_busy_time) {
 }
 END_TEST
 
+START_TEST(kernel_holds_little_where_the_application_waits_and_goes_on_waiting) {
+  LanePolicy policy;
+  policy.start(2);
+  const auto took = [&](int times, bool background) {
+    int changes = 0;
+    for (int i = 0; i < times; ++i) changes += policy.took(background);
+    return changes;
+  };
+  ck_assert_int_eq(policy.unsent_bytes(), LanePolicy::kUnsentBackgroundBytes);
+  for (int i = 0; i < 10; ++i) {  // it waits for the rest of what moved in the background
+    ck_assert_int_eq(took(LanePolicy::kWaited - 1, false), 0);
+    ck_assert_int_eq(took(1, true), 0);
+  }
+  ck_assert_int_eq(took(LanePolicy::kWaited, false), 1);
+  ck_assert_int_eq(policy.unsent_bytes(), LanePolicy::kUnsentBytes);
+  ck_assert_int_eq(took(1000, false), 0);
+  ck_assert_int_eq(took(10, true), 1);
+  ck_assert_int_eq(policy.unsent_bytes(), LanePolicy::kUnsentBackgroundBytes);
+}
+END_TEST
+
+START_TEST(frames_get_shorter_towards_the_end_of_a_transfer) {
+  struct {
+    int lanes;
+    std::uint64_t rest, most, frame;
+  } const cases[] = {
+      {4, 4 << 20, 256 << 10, 256 << 10},   {4, 1 << 20, 256 << 10, 128 << 10},
+      {4, 300 << 10, 256 << 10, 64 << 10},  {4, 1 << 10, 256 << 10, 64 << 10},
+      {4, 4 << 20, 16 << 10, 16 << 10},     {2, 1 << 20, 256 << 10, 256 << 10},
+      {1, 200 << 10, 256 << 10, 100 << 10},
+  };
+  for (const auto& each : cases) {
+    LanePolicy policy;
+    policy.start(each.lanes);
+    ck_assert_uint_eq(policy.frame_bytes(each.rest, each.most), each.frame);
+  }
+}
+END_TEST
+
 START_TEST(number_that_was_asked_for_is_not_tried) {
   for (const int lanes : {1, 2, 16}) {
     const Network n = started({125'000, 500'000, 0.05, 0}, lanes);

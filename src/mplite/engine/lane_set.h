@@ -12,10 +12,6 @@ namespace mplite {
 
 static_assert(LanePolicy::kMost == kLanesMax);
 
-// While several lanes are in use the kernel holds so much of each that has not been sent: what it
-// holds cannot go over another lane any more.
-inline constexpr int kUnsentBytes = 256 * 1024;
-
 struct SendOp;
 
 struct SendQueue {

@@ -131,7 +131,7 @@ void Lanes::come_up(Connection& c, int peer) {
   p.lanes->failures = 0;
   p.lanes->retry_ns = 0;
   ++core_.counters.lanes;
-  core_.net.set_unsent_limit(c.fd, kUnsentBytes);
+  core_.net.set_unsent_limit(c.fd, p.lanes->policy.unsent_bytes());
   spread(p);
   if (c.handshake.ours) open_missing(peer);
   tx_.flush(peer);
@@ -142,14 +142,15 @@ void Lanes::spread(Peer& p) {
   for (int i = 1; i < p.lanes->policy.used(); ++i) several |= is_up(p.lanes->lane[i].connection);
   if (several == p.lanes->spread) return;
   p.lanes->spread = several;
-  if (is_up(p.connection)) core_.net.set_unsent_limit(p.connection->fd, several ? kUnsentBytes : 0);
+  if (is_up(p.connection))
+    core_.net.set_unsent_limit(p.connection->fd, several ? p.lanes->policy.unsent_bytes() : 0);
   core_.counters.other_calls += 2;
 }
 
 void Lanes::first_came_up(int peer) {
   const Peer& p = core_.peers[peer];
   if (p.state == PeerState::kUp && p.lanes != nullptr && p.lanes->spread)
-    core_.net.set_unsent_limit(p.connection->fd, kUnsentBytes);
+    core_.net.set_unsent_limit(p.connection->fd, p.lanes->policy.unsent_bytes());
 }
 
 void Lanes::wait(int peer) {

@@ -37,7 +37,7 @@ void Poller::handle(const NetEvent& event) {
     if ((event.ready & kReadable) == 0) return;
   }
   const std::uint64_t handle = c->pool_handle;
-  if ((event.ready & kWritable) != 0 && c->tx.waits()) parts_.tx.flush(*c);
+  if ((event.ready & kWritable) != 0 && c->tx.waits()) parts_.tx.has_room(*c);
   if ((event.ready & kReadable) != 0 && c->pool_handle == handle &&
       c->state == ConnectionState::kUp)
     parts_.rx.pump(*c);

@@ -231,7 +231,8 @@ void TxQueue::no_longer_told(Connection& c) {
   if (!c.tx.kept.told) return;
   c.tx.kept.told = false;
   if (c.state != ConnectionState::kUp) return;
-  core_.net.set_unsent_limit(c.fd, spreads(core_.peers[c.peer]) ? kUnsentBytes : 0);
+  const Peer& p = core_.peers[c.peer];
+  core_.net.set_unsent_limit(c.fd, spreads(p) ? p.lanes->policy.unsent_bytes() : 0);
   if (!c.tx.waits()) readiness_.set_interest(c, c.interest & ~kWritable);
 }
 

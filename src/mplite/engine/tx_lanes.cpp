@@ -39,6 +39,22 @@ void TxQueue::commit_again(LaneSet& lanes, Connection& c) {
   }
 }
 
+void TxQueue::has_room(Connection& c) {
+  const Peer& p = core_.peers[c.peer];
+  if (spreads(p) && p.lanes->policy.took(core_.mode.background)) limit_unsent(p);
+  flush(c);
+}
+
+void TxQueue::limit_unsent(const Peer& p) {
+  LaneSet& lanes = *p.lanes;
+  for (int i = 0; i < kLanesMax; ++i) {
+    const Connection* c = i == 0 ? p.connection : lanes.lane[i].connection;
+    if (c == nullptr || c->state != ConnectionState::kUp || c->tx.kept.told) continue;
+    core_.net.set_unsent_limit(c->fd, lanes.policy.unsent_bytes());
+    ++core_.counters.other_calls;
+  }
+}
+
 void TxQueue::end_oldest(LaneFrames& frames, int error) {
   LaneFrame* f = frames.pop();
   SendOp* op = f->op;

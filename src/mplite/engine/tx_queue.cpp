@@ -153,6 +153,8 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
     return false;
   }
   const std::uint64_t rest = op->total - op->committed;
+  if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]]
+    frame_bytes = lanes->policy.frame_bytes(rest, frame_bytes);
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
   const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
   commit(c, op, op->committed, length, op->uncommitted);

@@ -105,6 +105,8 @@ class TxQueue {
   // may go there. May lose the peer.
   void flush(int peer) MPLITE_SIGNAL_SAFE;
   void flush(Connection& c) MPLITE_SIGNAL_SAFE;
+  // The same of a connection that the kernel takes more of, which had refused.
+  void has_room(Connection& c) MPLITE_SIGNAL_SAFE;
   // Of messages to the peer, what the kernel has not taken.
   std::uint64_t queued_bytes(int peer) const;
   // The peer has received the first `frames` of those on its lane that were not acknowledged. May
@@ -136,6 +138,7 @@ class TxQueue {
   }
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
   void flush_lanes(int peer) MPLITE_SIGNAL_SAFE;
+  void limit_unsent(const Peer& p) MPLITE_SIGNAL_SAFE;
   bool begin_flush(Connection& c) MPLITE_SIGNAL_SAFE;
   static SendQueue& next_queue(Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
   static bool spreads(const Peer& p) MPLITE_SIGNAL_SAFE {

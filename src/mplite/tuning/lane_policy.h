@@ -26,6 +26,9 @@ class LanePolicy {
   static constexpr std::uint64_t kWindowBytes = 1u << 20;
   static constexpr std::int64_t kOpenNs = 3'000'000'000;  // for the new lanes to come up
   static constexpr std::int64_t kAgainNs = 10'000'000'000, kAgainMostNs = 64 * kAgainNs;
+  static constexpr int kUnsentBytes = 64 * 1024, kUnsentBackgroundBytes = 256 * 1024;
+  static constexpr int kWaited = 64;  // times in a row
+  static constexpr std::uint64_t kFrameLeastBytes = 64 * 1024;
   static constexpr int kSureWindows = 2;   // in a row, before a trial
   static constexpr int kTrialWindows = 3;  // of which the best counts: a packet may be lost
   static constexpr double kPays = 1.1, kPaysClearly = 1.25;  // times the rate before
@@ -41,6 +44,27 @@ class LanePolicy {
   int used() const MPLITE_SIGNAL_SAFE { return used_; }
   // Lanes that should be up.
   int wanted() const MPLITE_SIGNAL_SAFE { return wanted_; }
+
+  // Of the next frame, where `rest` bytes are left of a transfer and a frame has at most `most`:
+  // shorter and shorter, so that the lanes end together.
+  std::uint64_t frame_bytes(std::uint64_t rest, std::uint64_t most) const MPLITE_SIGNAL_SAFE {
+    const std::uint64_t share = rest / (2 * static_cast<unsigned>(used_));
+    return std::min(most, std::max(share, kFrameLeastBytes));
+  }
+
+  // While several lanes are in use the kernel holds so much of each that has not been sent: what it
+  // holds cannot go over another lane any more, so little makes lanes end together, and much costs
+  // fewer signals.
+  int unsent_bytes() const MPLITE_SIGNAL_SAFE {
+    return waited_ < kWaited ? kUnsentBackgroundBytes : kUnsentBytes;
+  }
+  // The kernel takes more of a lane, while nobody waits for that (`background`) or the application
+  // does. True: unsent_bytes() is another one now.
+  bool took(bool background) MPLITE_SIGNAL_SAFE {
+    const int before = unsent_bytes();
+    waited_ = background ? 0 : std::min(waited_ + 1, kWaited);
+    return unsent_bytes() != before;
+  }
 
   // While data waits for the network. `up`: lanes that are up, of which the first ones have a
   // sample each; `write_ns`: spent in writing, in all.
@@ -126,6 +150,7 @@ class LanePolicy {
     }
   }
 
+  int waited_ = 0;
   bool tries_ = false, begun_ = false;
   Stage stage_ = Stage::kWatching;
   int used_ = 1, wanted_ = 1, before_ = 1;
