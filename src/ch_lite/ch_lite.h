@@ -276,7 +276,7 @@ void lite_am_set_check(lite_am_check check);
 
 /* Sends header (copied, at most LITE_AM_HEADER_MAX) and data (must stay until complete). Results as
  * lite_isend; with data_bytes == 0 always LITE_OK or an error. From the callback: it
- * leaves together with other answers, when the callbacks have been called. */
+ * leaves together with other answers, at the latest when the callbacks have been called. */
 int lite_am_isend(int peer, uint32_t handler, const void* header, size_t header_bytes,
                   const void* data, size_t data_bytes, void* cookie, lite_request** request);
 /* The same, and the application will soon say more to that peer, as with LITE_MORE_FOLLOWS. */

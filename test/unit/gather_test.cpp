@@ -304,6 +304,42 @@ int puts_before_a_message(Shared& s, int rank) {
   return 0;
 }
 
+// One active message at a time, and its answer from the callback. word[0]: messages that the target
+// has; word[1]: answers that have come; word[2]: those that waited when they had been sent.
+int answers_one_by_one(Shared& s, int rank) {
+  constexpr int kTimes = 20;
+  static Shared* shared;
+  shared = &s;
+  CHECK_THAT(start(s, rank));
+  const auto callback =
+      rank == 0
+          ? [](int, std::uint32_t, const void*, std::size_t, const void*, std::uint64_t,
+               void*) { ++shared->word[1]; }
+          : [](int, std::uint32_t, const void*, std::size_t, const void*, std::uint64_t, void*) {
+              lite_request* request = nullptr;
+              lite_am_isend(0, 6, "answer", 6, nullptr, 0, nullptr, &request);
+              if (MPID_ChannelGathered() != 0) ++shared->word[2];
+            };
+  lite_am_set_callback(callback, nullptr);
+  if (rank == 0) {
+    CHECK_THAT(first_contact(s.word[0]));
+    for (int i = 1; i <= kTimes; ++i) {
+      lite_request* request = nullptr;
+      CHECK_THAT(lite_am_isend(1, 5, "ask", 3, nullptr, 0, nullptr, &request) == LITE_OK);
+      const double end = now_s() + kPatienceS;
+      while (s.word[1] < i) CHECK_THAT(look() && now_s() < end);
+    }
+    CHECK_THAT(s.word[2] == 0);
+  } else {
+    CHECK_THAT(take(0));
+    ++s.word[0];
+    const double end = now_s() + kPatienceS;
+    while (s.word[1] < kTimes) CHECK_THAT(look() && now_s() < end);
+  }
+  CHECK_THAT(finish(s));
+  return 0;
+}
+
 void as(const char* controller) { setenv("LITE_CONTROLLER", controller, 1); }
 
 START_TEST(what_was_gathered_leaves_while_the_application_computes) {
@@ -360,6 +396,12 @@ START_TEST(put_leaves_with_the_message_that_follows_it_and_is_not_answered) {
     return;
   }
   ck_abort_msg("in each of %d jobs the timer sent what was gathered", kTries);
+}
+END_TEST
+
+START_TEST(answer_to_the_last_active_message_does_not_wait) {
+  as("sigio");
+  run_job(answers_one_by_one);
 }
 END_TEST
 
