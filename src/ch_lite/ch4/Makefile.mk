@@ -5,6 +5,7 @@ if BUILD_CH4_NETMOD_LITE
 
 noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
                       src/mpid/ch4/netmod/lite/lite_calls.h \
+                      src/mpid/ch4/netmod/lite/lite_copy.h \
                       src/mpid/ch4/netmod/lite/lite_host.h \
                       src/mpid/ch4/netmod/lite/lite_kernels.h \
                       src/mpid/ch4/netmod/lite/lite_rma.h \
@@ -27,6 +28,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_rma.c \
                       src/mpid/ch4/netmod/lite/lite_rma_lost.c \
                       src/mpid/ch4/netmod/lite/lite_rma_sync.c \
+                      src/mpid/ch4/netmod/lite/lite_scan.c \
                       src/mpid/ch4/netmod/lite/lite_send.c \
                       src/mpid/ch4/netmod/lite/lite_spawn.c \
                       src/mpid/ch4/netmod/lite/lite_spawn5.c \

@@ -208,6 +208,26 @@ static inline int MPIDI_LITE_progress_of_device(void)
 #define MPIDI_LITE_PROGRESS_TEST() MPID_Progress_test(NULL)
 #endif
 
+/* ---- collectives: what their messages tell of errors, by a pointer up to 4.1 ---- */
+
+#if LITE_HOST_SINCE(5, 0, 0)
+typedef int MPIDI_LITE_coll_attr;
+#elif LITE_HOST_SINCE(4, 2, 0)
+typedef MPIR_Errflag_t MPIDI_LITE_coll_attr;
+#else
+typedef MPIR_Errflag_t *MPIDI_LITE_coll_attr;
+#endif
+
+#if LITE_HOST_SINCE(4, 2, 0)
+#define MPIDI_LITE_COLL_ERRORS(attr) (attr)
+#define MPIDI_LITE_COLL_WAIT(request, attr) MPIC_Wait(request)
+#define MPIDI_LITE_COLL_WAS_TOLD(attr) false /* waiting fails then */
+#else
+#define MPIDI_LITE_COLL_ERRORS(attr) (*(attr))
+#define MPIDI_LITE_COLL_WAIT(request, attr) MPIC_Wait(request, attr)
+#define MPIDI_LITE_COLL_WAS_TOLD(attr) (*(attr) != MPIR_ERR_NONE)
+#endif
+
 /* ---- datatypes ---- */
 
 #if LITE_HOST_SINCE(4, 1, 0)

@@ -5,6 +5,7 @@
 #define LITE_PRE_H_INCLUDED
 
 #include "ch_lite/ch_lite.h"
+#include "lite_copy.h"
 #include "lite_kernels.h"
 
 /* 5.0: a session without MPI_Init makes the world communicator, too, and its communicators from

@@ -1,0 +1,20 @@
+# hosts: 2
+# MPI_Scan and MPI_Exscan from rank to rank (lite_scan.c) give what the definition says. The last of two ranks sends nothing for them.
+. "$(dirname "$0")/lab.sh"
+
+export LITE_STATS=1
+for local in 0 1; do
+  job 120 4 env MPIR_CVAR_NOLOCAL=$local "$programs/scan"
+  ! hung && [ "$code" = 0 ] && grep -qE '^scan: [0-9]+ checks, 0 failed' "$out"
+  result $? "scans of two to four ranks, NOLOCAL=$local" "$out"
+done
+
+eager_of_rank_1() { # VARIABLES…
+  job 60 2 env "$@" "$programs/scan"
+  ! hung && [ "$code" = 0 ] && grep -qE '^scan: [0-9]+ checks, 0 failed' "$out" && stat_of "$out" 1 eager_msgs
+}
+chain=$(eager_of_rank_1 LITE_EAGER_MAX=16M)
+exchange=$(eager_of_rank_1 LITE_EAGER_MAX=16M MPIR_CVAR_SCAN_INTRA_ALGORITHM=recursive_doubling MPIR_CVAR_EXSCAN_INTRA_ALGORITHM=recursive_doubling)
+[ "${chain:-none}" = 0 ] && [ "${exchange:-0}" -gt 10 ]
+result $? "rank 1 of 2 sent ${chain:-?} eager messages, ${exchange:-?} with MPICH's exchange" "$out"
+plan
