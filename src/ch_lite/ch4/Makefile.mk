@@ -28,7 +28,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_rma.c \
                       src/mpid/ch4/netmod/lite/lite_rma_lost.c \
                       src/mpid/ch4/netmod/lite/lite_rma_sync.c \
-                      src/mpid/ch4/netmod/lite/lite_scan.c \
+                      src/mpid/ch4/netmod/lite/lite_chain.c \
                       src/mpid/ch4/netmod/lite/lite_send.c \
                       src/mpid/ch4/netmod/lite/lite_spawn.c \
                       src/mpid/ch4/netmod/lite/lite_spawn5.c \

@@ -1,0 +1,25 @@
+# hosts: 2
+# MPI_Scan, MPI_Exscan and MPI_Reduce from rank to rank (lite_chain.c) give what the definition says. The last of two ranks sends nothing for scans.
+. "$(dirname "$0")/lab.sh"
+
+export LITE_STATS=1
+for local in 0 1; do
+  job 120 4 env MPIR_CVAR_NOLOCAL=$local "$programs/chain"
+  ! hung && [ "$code" = 0 ] && grep -qE '^chain: [0-9]+ checks, 0 failed' "$out"
+  result $? "scans and reductions of two to four ranks, NOLOCAL=$local" "$out"
+done
+
+eager_of_rank_1() { # VARIABLES…
+  job 60 2 env "$@" "$programs/chain" scans
+  ! hung && [ "$code" = 0 ] && grep -qE '^chain: [0-9]+ checks, 0 failed' "$out" && stat_of "$out" 1 eager_msgs
+}
+chain=$(eager_of_rank_1 LITE_EAGER_MAX=16M)
+exchange=$(eager_of_rank_1 LITE_EAGER_MAX=16M MPIR_CVAR_SCAN_INTRA_ALGORITHM=recursive_doubling MPIR_CVAR_EXSCAN_INTRA_ALGORITHM=recursive_doubling)
+[ "${chain:-none}" = 0 ] && [ "${exchange:-0}" -gt 10 ]
+result $? "rank 1 of 2 sent ${chain:-?} eager messages, ${exchange:-?} with MPICH's exchange" "$out"
+
+# mpiexec must not hear of it, and end the others
+job 40 4 -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/chain' lost; true"
+! hung && [ "$(grep -cE '^chain: rank [123]: an error' "$out")" = 3 ]
+result $? "when rank 0 dies before a scan, all others get an error" "$out"
+plan

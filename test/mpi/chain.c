@@ -1,0 +1,275 @@
+/* MPI_Scan, MPI_Exscan and MPI_Reduce: of a predefined operation and of one that does not commute,
+ * with and without MPI_IN_PLACE, elements with gaps, lengths around the pieces of lite_chain.c, on
+ * communicators of two ranks to all of them. */
+#include "mpi_test.h"
+
+#include <signal.h>
+#include <stdbool.h>
+
+/* A function x -> factor * x + term, modulo 2^64: one behind the other is the operation. */
+typedef struct {
+    uint64_t factor, term;
+} Line;
+/* The same with a gap behind it, which nobody may touch. */
+typedef struct {
+    Line line;
+    uint64_t gap;
+} Spaced;
+enum { GAP = 0x5a };
+
+static void behind_each_other(void *before, void *into, int *length, MPI_Datatype *type)
+{
+    MPI_Aint lb, extent;
+    MPI_Type_get_extent(*type, &lb, &extent);
+    for (int i = 0; i < *length; i++) {
+        const Line *first = (const Line *) ((char *) before + i * extent);
+        Line *second = (Line *) ((char *) into + i * extent);
+        second->term += second->factor * first->term;
+        second->factor *= first->factor;
+    }
+}
+
+static Line line_of(int rank, int i)
+{
+    return (Line){2 * (uint64_t) (rank + i) + 3, (uint64_t) rank * 1000003u + (uint64_t) i};
+}
+
+static double number_of(int rank, int i)
+{
+    return rank * 3 + i % 1000;
+}
+
+/* What the ranks 0 to `last` have together. */
+static Line lines_up_to(int last, int i)
+{
+    Line sum = line_of(0, i);
+    for (int rank = 1; rank <= last; rank++) {
+        const Line next = line_of(rank, i);
+        sum.term = next.factor * sum.term + next.term;
+        sum.factor *= next.factor;
+    }
+    return sum;
+}
+
+static double numbers_up_to(int last, int i)
+{
+    double sum = 0;
+    for (int rank = 0; rank <= last; rank++)
+        sum += number_of(rank, i);
+    return sum;
+}
+
+static int of(bool exclusive, const void *from, void *into, int count, MPI_Datatype type, MPI_Op op,
+              MPI_Comm comm)
+{
+    return exclusive ? MPI_Exscan(from, into, count, type, op, comm)
+                     : MPI_Scan(from, into, count, type, op, comm);
+}
+
+static void numbers(bool exclusive, bool in_place, int count, MPI_Comm comm)
+{
+    int rank, wrong = 0;
+    MPI_Comm_rank(comm, &rank);
+    double *from = malloc(((size_t) count + 1) * sizeof *from);
+    double *into = malloc(((size_t) count + 1) * sizeof *into);
+    for (int i = 0; i < count; i++) {
+        from[i] = number_of(rank, i);
+        into[i] = in_place ? from[i] : -1;
+    }
+    from[count] = into[count] = -2;
+    of(exclusive, in_place ? MPI_IN_PLACE : from, into, count, MPI_DOUBLE, MPI_SUM, comm);
+    if (!exclusive || rank > 0)
+        for (int i = 0; i < count; i++)
+            wrong += into[i] != numbers_up_to(rank - exclusive, i);
+    for (int i = 0; i < count; i++)
+        wrong += from[i] != number_of(rank, i);
+    CHECK(wrong == 0 && into[count] == -2 && from[count] == -2, "%d of %d numbers%s%s", wrong,
+          count, exclusive ? ", exclusive" : "", in_place ? ", in place" : "");
+    free(from);
+    free(into);
+}
+
+static void lines(bool exclusive, bool in_place, int count, MPI_Datatype type, MPI_Op op,
+                  MPI_Comm comm)
+{
+    int rank, wrong = 0;
+    MPI_Comm_rank(comm, &rank);
+    Spaced *from = malloc(((size_t) count + 1) * sizeof *from);
+    Spaced *into = malloc(((size_t) count + 1) * sizeof *into);
+    memset(from, GAP, ((size_t) count + 1) * sizeof *from);
+    memset(into, GAP, ((size_t) count + 1) * sizeof *into);
+    const Spaced untouched = into[count];
+    for (int i = 0; i < count; i++) {
+        from[i].line = line_of(rank, i);
+        if (in_place)
+            into[i].line = from[i].line;
+    }
+    of(exclusive, in_place ? MPI_IN_PLACE : from, into, count, type, op, comm);
+    for (int i = 0; i < count; i++) {
+        const Line wanted = lines_up_to(rank - exclusive, i);
+        if (!exclusive || rank > 0)
+            wrong += memcmp(&into[i].line, &wanted, sizeof wanted) != 0;
+        wrong += into[i].gap != untouched.gap || from[i].gap != untouched.gap;
+    }
+    CHECK(wrong == 0 && memcmp(&into[count], &untouched, sizeof untouched) == 0,
+          "%d of %d lines%s%s", wrong, count, exclusive ? ", exclusive" : "",
+          in_place ? ", in place" : "");
+    free(from);
+    free(into);
+}
+
+/* Elements that reach into one another: their data is longer than the step from one to the next, by
+ * an odd number. The operation gets what malloc would give, aligned. */
+static int misaligned;
+static void first_numbers(void *before, void *into, int *length, MPI_Datatype *type)
+{
+    MPI_Aint lb, extent;
+    MPI_Type_get_extent(*type, &lb, &extent);
+    misaligned += (uintptr_t) before % 8 != 0 || (uintptr_t) into % 8 != 0;
+    for (int i = 0; i < *length; i++) {
+        int64_t one, sum;
+        memcpy(&one, (char *) before + i * extent, sizeof one);
+        memcpy(&sum, (char *) into + i * extent, sizeof sum);
+        sum += one;
+        memcpy((char *) into + i * extent, &sum, sizeof sum);
+    }
+}
+
+static void interleaved(MPI_Comm comm)
+{
+    enum { STEP = 4096, FLAG = 200 * STEP, COUNT = 190 };
+    static const int lengths[] = {STEP / 2, 1};
+    static const MPI_Aint places[] = {0, FLAG};
+    MPI_Datatype parts[] = {MPI_CHAR, MPI_CHAR}, whole, type;
+    MPI_Op op;
+    int rank, wrong = 0;
+
+    MPI_Comm_rank(comm, &rank);
+    MPI_Type_create_struct(2, lengths, places, parts, &whole);
+    MPI_Type_create_resized(whole, 0, STEP, &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(first_numbers, 0, &op);
+    char *const from = calloc(1, FLAG + COUNT * STEP), *const into = calloc(1, FLAG + COUNT * STEP);
+    for (int i = 0; i < COUNT; i++)
+        memcpy(from + (ptrdiff_t) i * STEP, &(int64_t){rank + i}, sizeof(int64_t));
+    MPI_Scan(from, into, COUNT, type, op, comm);
+    for (int i = 0; i < COUNT; i++) {
+        const int64_t wanted = (int64_t) rank * (rank + 1) / 2 + (int64_t) i * (rank + 1);
+        wrong += memcmp(into + (ptrdiff_t) i * STEP, &wanted, sizeof wanted) != 0;
+    }
+    CHECK(wrong == 0 && misaligned == 0, "%d of %d interleaved, %d calls with misaligned data",
+          wrong, (int) COUNT, misaligned);
+    free(from);
+    free(into);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    MPI_Type_free(&whole);
+}
+
+/* Rank 0 dies: whoever waits for what it has gets an error, whoever hears of it only through others
+ * too. */
+static int lost(void)
+{
+    enum { COUNT = 1000000 };
+    static int from[COUNT], into[COUNT];
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (my_rank == 0)
+        raise(SIGKILL);
+    const int code = MPI_Scan(from, into, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    printf("chain: rank %d: %s\n", my_rank, code == MPI_SUCCESS ? "success" : "an error");
+    fflush(stdout);
+    rest(3); /* so that nobody hears of this rank's end */
+    _exit(0);
+}
+
+/* To each rank in turn. */
+static void reduced(bool in_place, int count, MPI_Comm comm)
+{
+    int rank, size;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    double *from = malloc(((size_t) count + 1) * sizeof *from);
+    double *into = malloc(((size_t) count + 1) * sizeof *into);
+    for (int root = 0; root < size; root++) {
+        int wrong = 0;
+        for (int i = 0; i < count; i++) {
+            from[i] = number_of(rank, i);
+            into[i] = in_place ? from[i] : -1;
+        }
+        from[count] = into[count] = -2;
+        MPI_Reduce(in_place && rank == root ? MPI_IN_PLACE : from, rank == root ? into : NULL,
+                   count, MPI_DOUBLE, MPI_SUM, root, comm);
+        for (int i = 0; i < count; i++) {
+            wrong += from[i] != number_of(rank, i);
+            if (rank == root)
+                wrong += into[i] != numbers_up_to(size - 1, i);
+            else
+                wrong += into[i] != (in_place ? from[i] : -1);
+        }
+        CHECK(wrong == 0 && into[count] == -2 && from[count] == -2, "%d of %d reduced to %d%s",
+              wrong, count, root, in_place ? ", in place" : "");
+    }
+    free(from);
+    free(into);
+}
+
+/* An operation that does not commute, and elements with gaps, to the last rank. */
+static void lines_reduced(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
+{
+    int rank, size, wrong = 0;
+    MPI_Comm_rank(comm, &rank);
+    MPI_Comm_size(comm, &size);
+    Spaced *from = calloc((size_t) count + 1, sizeof *from);
+    Spaced *into = calloc((size_t) count + 1, sizeof *into);
+    for (int i = 0; i < count; i++)
+        from[i].line = line_of(rank, i);
+    MPI_Reduce(from, into, count, type, op, size - 1, comm);
+    for (int i = 0; i < count && rank == size - 1; i++) {
+        const Line wanted = lines_up_to(rank, i);
+        wrong += memcmp(&into[i].line, &wanted, sizeof wanted) != 0 || into[i].gap != 0;
+    }
+    CHECK(wrong == 0, "%d of %d lines reduced", wrong, count);
+    free(from);
+    free(into);
+}
+
+int main(int argc, char **argv)
+{
+    static const int counts[] = {0,     1,     100,   8191,  8192,  8193,   16383,  16384,
+                                 16385, 32768, 40000, 65536, 65537, 100000, 262144, 300001};
+    MPI_Datatype pair, spaced;
+    MPI_Op op;
+
+    start(&argc, &argv);
+    if (argc > 1 && strcmp(argv[1], "lost") == 0)
+        return lost();
+    const bool scans_only = argc > 1 && strcmp(argv[1], "scans") == 0;
+    MPI_Type_contiguous(2, MPI_UINT64_T, &pair);
+    MPI_Type_create_resized(pair, 0, sizeof(Spaced), &spaced);
+    MPI_Type_commit(&spaced);
+    MPI_Op_create(behind_each_other, 0, &op);
+    for (int size = 1; size <= ranks; size++) {
+        MPI_Comm comm;
+        MPI_Comm_split(MPI_COMM_WORLD, my_rank < size ? 0 : MPI_UNDEFINED, 0, &comm);
+        if (comm == MPI_COMM_NULL)
+            continue;
+        for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+            for (int how = 0; how < 4; how++) {
+                numbers(how & 1, how & 2, counts[i], comm);
+                lines(how & 1, how & 2, counts[i], spaced, op, comm);
+            }
+            for (int in_place = 0; in_place < 2 && !scans_only; in_place++)
+                reduced(in_place, counts[i], comm);
+            if (!scans_only)
+                lines_reduced(counts[i], spaced, op, comm);
+        }
+        interleaved(comm);
+        MPI_Comm_free(&comm);
+    }
+    MPI_Op_free(&op);
+    MPI_Type_free(&spaced);
+    MPI_Type_free(&pair);
+    return finish("chain");
+}
