@@ -21,6 +21,7 @@ struct chain {
     MPI_Aint count, piece; /* elements: all, in a piece */
     MPI_Aint extent, size; /* bytes from an element to the next, of data in one */
     MPI_Aint expected;     /* bytes of the receive under way */
+    void *place;           /* what comes goes there; NULL: to the spares by turns */
     void *spare[2];        /* room for a piece each, where it is needed */
     void *allocated;
     MPIR_Request *receive, *send;
@@ -38,7 +39,7 @@ static bool is_long(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type)
 
 static bool is_scan_chain(const MPIR_Comm *comm, MPI_Aint count, MPI_Datatype type)
 {
-    return comm->local_size == 2 || is_long(comm, count, type);
+    return (comm->local_size == 2 && count > 0) || is_long(comm, count, type);
 }
 
 /* From rank to rank, `first` to the one before it. */
@@ -63,21 +64,17 @@ static void chain_init(struct chain *chain, MPI_Aint count, MPI_Datatype type, M
 
 static int allocate_spares(struct chain *chain)
 {
-    int mpi_errno = MPI_SUCCESS;
     MPI_Aint true_lb, true_extent, bytes;
 
     MPIR_Type_get_true_extent_impl(chain->type, &true_lb, &true_extent);
     bytes = MPL_MIN(chain->piece, chain->count) * MPL_MAX(chain->extent, true_extent);
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* both as malloc aligns */
     chain->allocated = MPL_malloc((size_t) (2 * bytes), MPL_MEM_BUFFER);
-    MPIR_ERR_CHKANDJUMP(chain->allocated == NULL, mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-    for (int i = 0; i < 2; i++)
+    if (chain->allocated == NULL)
+        MPIR_ERR_SET(chain->mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    for (int i = 0; i < 2 && chain->allocated != NULL; i++)
         chain->spare[i] = (char *) chain->allocated + i * bytes - true_lb;
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
+    return chain->mpi_errno;
 }
 
 static void *at(const struct chain *chain, const void *buffer, MPI_Aint element)
@@ -123,11 +120,24 @@ static void await(struct chain *chain, MPIR_Request **request)
     note(chain, mpi_errno);
 }
 
-static void start_receive(struct chain *chain, void *into, MPI_Aint elements)
+/* By turns. */
+static void *spare_of(const struct chain *chain, MPI_Aint first)
 {
-    chain->expected = elements * chain->size;
-    note(chain, MPIC_Irecv(into, elements, chain->type, chain->previous, chain->tag, chain->comm,
-                           &chain->receive));
+    return chain->spare[first / chain->piece % 2];
+}
+
+/* The piece that begins there. Behind the last one there is none, and nothing comes to the first
+ * rank. */
+static void start_receive(struct chain *chain, MPI_Aint first)
+{
+    void *into;
+
+    if (chain->previous < 0 || first >= chain->count)
+        return;
+    into = chain->place ? at(chain, chain->place, first) : spare_of(chain, first);
+    chain->expected = elements_from(chain, first) * chain->size;
+    note(chain, MPIC_Irecv(into, elements_from(chain, first), chain->type, chain->previous,
+                           chain->tag, chain->comm, &chain->receive));
 }
 
 /* One at a time is under way. */
@@ -165,23 +175,20 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
                         MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr)
 {
     const void *const own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    /* What comes may go to its place at once, and the own data be combined with it there. */
-    const bool in_result = own != recvbuf && MPIR_Op_is_commutative(op);
-    int mpi_errno = MPI_SUCCESS, turn = 0;
     struct chain chain;
 
     if (MPIR_CVAR_SCAN_INTRA_ALGORITHM != MPIR_CVAR_SCAN_INTRA_ALGORITHM_auto ||
         !is_scan_chain(comm, count, type))
         return MPIR_Scan_impl(sendbuf, recvbuf, count, type, op, comm, attr);
     chain_init(&chain, count, type, op, comm, 0, MPIR_SCAN_TAG, attr);
-    if (chain.previous >= 0 && !in_result) {
-        mpi_errno = allocate_spares(&chain);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    if (chain.previous >= 0)
-        start_receive(&chain, in_result ? recvbuf : chain.spare[0], elements_from(&chain, 0));
-    for (MPI_Aint first = 0; first < count; first += chain.piece, turn = 1 - turn) {
-        const MPI_Aint elements = elements_from(&chain, first), behind = first + elements;
+    /* What comes may go to the result at once, and the own data be combined with it there. */
+    if (own != recvbuf && MPIR_Op_is_commutative(op))
+        chain.place = recvbuf;
+    else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
+        return chain.mpi_errno;
+    start_receive(&chain, 0);
+    for (MPI_Aint first = 0; first < count; first += chain.piece) {
+        const MPI_Aint elements = elements_from(&chain, first);
         void *const result = at(&chain, recvbuf, first);
         const void *const mine = at(&chain, own, first);
 
@@ -192,47 +199,39 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
             continue;
         }
         await(&chain, &chain.receive);
-        if (behind < count)
-            start_receive(&chain, in_result ? at(&chain, recvbuf, behind) : chain.spare[1 - turn],
-                          elements_from(&chain, behind));
-        if (in_result) {
+        start_receive(&chain, first + elements);
+        if (chain.place) {
             combine(&chain, mine, result, elements);
         } else {
             if (own != recvbuf)
                 copy(&chain, mine, result, elements);
-            combine(&chain, chain.spare[turn], result, elements);
+            combine(&chain, spare_of(&chain, first), result, elements);
         }
         pass_on(&chain, result, elements);
     }
-    mpi_errno = chain_end(&chain);
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
+    return chain_end(&chain);
 }
 
 int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                           MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr)
 {
     const void *const own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
-    int mpi_errno = MPI_SUCCESS, turn = 0;
     struct chain chain;
 
     if (MPIR_CVAR_EXSCAN_INTRA_ALGORITHM != MPIR_CVAR_EXSCAN_INTRA_ALGORITHM_auto ||
         !is_scan_chain(comm, count, type))
         return MPIR_Exscan_impl(sendbuf, recvbuf, count, type, op, comm, attr);
     chain_init(&chain, count, type, op, comm, 0, MPIR_EXSCAN_TAG, attr);
+    chain.place = recvbuf;
     /* The own data of a piece moves to a spare, and there it is combined for the next rank. */
     const bool in_middle = chain.previous >= 0 && chain.next >= 0;
     if (in_middle) {
-        mpi_errno = allocate_spares(&chain);
-        MPIR_ERR_CHECK(mpi_errno);
+        if (allocate_spares(&chain) != MPI_SUCCESS)
+            return chain.mpi_errno;
         copy(&chain, own, chain.spare[0], elements_from(&chain, 0));
     }
-    if (chain.previous >= 0)
-        start_receive(&chain, recvbuf, elements_from(&chain, 0));
-    for (MPI_Aint first = 0; first < count; first += chain.piece, turn = 1 - turn) {
+    start_receive(&chain, 0);
+    for (MPI_Aint first = 0; first < count; first += chain.piece) {
         const MPI_Aint elements = elements_from(&chain, first), behind = first + elements;
 
         if (chain.previous < 0) {
@@ -240,25 +239,18 @@ int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
             continue;
         }
         await(&chain, &chain.receive);
-        if (behind < count) {
-            if (in_middle) {
-                await(&chain, &chain.send); /* of the other spare */
-                copy(&chain, at(&chain, own, behind), chain.spare[1 - turn],
-                     elements_from(&chain, behind));
-            }
-            start_receive(&chain, at(&chain, recvbuf, behind), elements_from(&chain, behind));
+        if (in_middle && behind < count) {
+            await(&chain, &chain.send); /* of the other spare */
+            copy(&chain, at(&chain, own, behind), spare_of(&chain, behind),
+                 elements_from(&chain, behind));
         }
+        start_receive(&chain, behind);
         if (in_middle) {
-            combine(&chain, at(&chain, recvbuf, first), chain.spare[turn], elements);
-            pass_on(&chain, chain.spare[turn], elements);
+            combine(&chain, at(&chain, recvbuf, first), spare_of(&chain, first), elements);
+            pass_on(&chain, spare_of(&chain, first), elements);
         }
     }
-    mpi_errno = chain_end(&chain);
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
+    return chain_end(&chain);
 }
 
 /* The chain ends at the root. The order of the ranks is another one than the operation's: it has to
@@ -266,24 +258,21 @@ fn_fail:
 int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                           MPI_Op op, int root, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr)
 {
-    int mpi_errno = MPI_SUCCESS, turn = 0;
+    const void *const own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
     struct chain chain;
 
     if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM ||
         MPIR_CVAR_REDUCE_INTRA_ALGORITHM != MPIR_CVAR_REDUCE_INTRA_ALGORITHM_auto ||
         !is_long(comm, count, type) || !MPIR_Op_is_commutative(op))
         return MPIR_Reduce_impl(sendbuf, recvbuf, count, type, op, root, comm, attr);
-    const void *const own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
     chain_init(&chain, count, type, op, comm, (root + 1) % comm->local_size, MPIR_REDUCE_TAG, attr);
-    const bool in_result = chain.next < 0 && own != recvbuf;
-    if (chain.previous >= 0 && !in_result) {
-        mpi_errno = allocate_spares(&chain);
-        MPIR_ERR_CHECK(mpi_errno);
-    }
-    if (chain.previous >= 0)
-        start_receive(&chain, in_result ? recvbuf : chain.spare[0], elements_from(&chain, 0));
-    for (MPI_Aint first = 0; first < count; first += chain.piece, turn = 1 - turn) {
-        const MPI_Aint elements = elements_from(&chain, first), behind = first + elements;
+    if (chain.next < 0 && own != recvbuf)
+        chain.place = recvbuf;
+    else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
+        return chain.mpi_errno;
+    start_receive(&chain, 0);
+    for (MPI_Aint first = 0; first < count; first += chain.piece) {
+        const MPI_Aint elements = elements_from(&chain, first);
         void *const mine = at(&chain, own, first);
 
         if (chain.previous < 0) {
@@ -291,24 +280,16 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
             continue;
         }
         await(&chain, &chain.receive);
-        if (behind < count) {
-            await(&chain, &chain.send); /* of the other spare */
-            start_receive(&chain, in_result ? at(&chain, recvbuf, behind) : chain.spare[1 - turn],
-                          elements_from(&chain, behind));
-        }
-        if (in_result) {
+        await(&chain, &chain.send); /* of the other spare */
+        start_receive(&chain, first + elements);
+        if (chain.place) {
             combine(&chain, mine, at(&chain, recvbuf, first), elements);
         } else if (chain.next < 0) {
-            combine(&chain, chain.spare[turn], mine, elements);
+            combine(&chain, spare_of(&chain, first), mine, elements);
         } else {
-            combine(&chain, mine, chain.spare[turn], elements);
-            pass_on(&chain, chain.spare[turn], elements);
+            combine(&chain, mine, spare_of(&chain, first), elements);
+            pass_on(&chain, spare_of(&chain, first), elements);
         }
     }
-    mpi_errno = chain_end(&chain);
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
+    return chain_end(&chain);
 }
