@@ -1,9 +1,11 @@
-/* The yardstick of the overlap benchmark: the same exchange over one plain TCP connection, with no
+/* The yardstick of the overlap benchmark: the same exchange over plain TCP, with no
  * MPI. Both sides know the size, so there is no rendezvous, no matching and no header. While a side
  * computes, its SIGIO handler reads and writes the user's buffers. overlap_method.h has the method.
  *   tcp_overlap --rank 1 --address ADDRESS-OF-RANK-1 --port PORT …      started first, listens
  *   tcp_overlap --rank 0 --address ADDRESS-OF-RANK-1 --port PORT …      connects, prints the
  * results
+ * --sockets N: over so many connections, an equal part of the data on each; ADDRESS is
+ * ADDRESS+ADDRESS+… then, which the connections use by turns.
  * --lowat BYTES: SO_RCVLOWAT during a receive, never above what is still to come (0: off).
  * --handler no: nobody moves anything during the computation. */
 #define _GNU_SOURCE
@@ -18,18 +20,23 @@
 #include <sys/syscall.h>
 #include "overlap_method.h"
 
+enum { SOCKETS_MAX = 16 };
 enum op { ISEND, IRECV, BOTH, OPS };
 static const char *const op_names[] = {"isend", "irecv", "both"};
 
 static enum op op = BOTH;
-static int my_rank = -1, computing_rank = -1, data_fd = -1, control_fd = -1;
+static int my_rank = -1, computing_rank = -1, control_fd = -1, sockets = 1;
 static size_t bytes;
 static unsigned char *out, *in;
-static int lowat, lowat_set = 1;
+static int lowat;
 static bool use_handler = true;
 
 /* What is under way; touched by the handler, and outside of it only while the signal is blocked. */
-static size_t sent, received, to_send, to_receive;
+static struct connection {
+    int fd;
+    size_t sent, received, to_send, to_receive; /* places in `out` and `in` */
+    int lowat_set;
+} connections[SOCKETS_MAX];
 static volatile sig_atomic_t handled;
 static double handler_spent_us;
 static sigset_t io_signal;
@@ -48,34 +55,43 @@ static void die_now(const char *what)
 
 /* A level above what is still to come would wait for ever. Linux counts it per socket, so it is set
  * only when it changes. */
-static void set_lowat(void)
+static void set_lowat(struct connection *c)
 {
-    const size_t left = to_receive - received;
+    const size_t left = c->to_receive - c->received;
     const int want = lowat == 0 || left == 0 ? 1 : left < (size_t) lowat ? (int) left : lowat;
-    if (want != lowat_set && setsockopt(data_fd, SOL_SOCKET, SO_RCVLOWAT, &want, sizeof want) == 0)
-        lowat_set = want;
+    if (want != c->lowat_set && setsockopt(c->fd, SOL_SOCKET, SO_RCVLOWAT, &want, sizeof want) == 0)
+        c->lowat_set = want;
+}
+static void set_lowats(void)
+{
+    for (int i = 0; i < sockets; i++)
+        set_lowat(&connections[i]);
 }
 
 /* Moves what can be moved. Signal-safe: system calls and plain words. */
 static void advance(void)
 {
-    while (received < to_receive) {
-        const ssize_t n = recv(data_fd, in + received, to_receive - received, MSG_DONTWAIT);
-        if (n > 0)
-            received += (size_t) n;
-        else if (n < 0 && errno == EAGAIN)
-            break;
-        else if (n == 0 || errno != EINTR)
-            die_now("tcp_overlap: the other side is gone\n");
-    }
-    while (sent < to_send) {
-        const ssize_t n = send(data_fd, out + sent, to_send - sent, MSG_DONTWAIT | MSG_NOSIGNAL);
-        if (n >= 0)
-            sent += (size_t) n;
-        else if (errno == EAGAIN)
-            break;
-        else if (errno != EINTR)
-            die_now("tcp_overlap: the other side is gone\n");
+    for (struct connection *c = connections; c < connections + sockets; c++) {
+        while (c->received < c->to_receive) {
+            const ssize_t n =
+                recv(c->fd, in + c->received, c->to_receive - c->received, MSG_DONTWAIT);
+            if (n > 0)
+                c->received += (size_t) n;
+            else if (n < 0 && errno == EAGAIN)
+                break;
+            else if (n == 0 || errno != EINTR)
+                die_now("tcp_overlap: the other side is gone\n");
+        }
+        while (c->sent < c->to_send) {
+            const ssize_t n =
+                send(c->fd, out + c->sent, c->to_send - c->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+            if (n >= 0)
+                c->sent += (size_t) n;
+            else if (errno == EAGAIN)
+                break;
+            else if (errno != EINTR)
+                die_now("tcp_overlap: the other side is gone\n");
+        }
     }
 }
 
@@ -87,7 +103,7 @@ static void on_signal(int number)
     handled++;
     advance();
     if (lowat)
-        set_lowat();
+        set_lowats();
     handler_spent_us += now_us() - begin;
     errno = saved;
 }
@@ -99,7 +115,11 @@ static void mask(int how)
 
 static bool done(void)
 {
-    return sent == to_send && received == to_receive;
+    for (int i = 0; i < sockets; i++)
+        if (connections[i].sent < connections[i].to_send ||
+            connections[i].received < connections[i].to_receive)
+            return false;
+    return true;
 }
 
 /* As an MPI library waits: by polling, the signal blocked. */
@@ -109,13 +129,25 @@ static void finish_polling(void)
         advance();
 }
 
+/* An equal part on each connection. */
+static void divide(size_t to_send, size_t to_receive)
+{
+    const size_t n = (size_t) sockets;
+    for (size_t i = 0; i < n; i++) {
+        connections[i].sent = to_send * i / n;
+        connections[i].to_send = to_send * (i + 1) / n;
+        connections[i].received = to_receive * i / n;
+        connections[i].to_receive = to_receive * (i + 1) / n;
+    }
+}
+
+static bool receives(void)
+{
+    return op == BOTH || my_rank == (op == ISEND ? 1 : 0);
+}
 static void post(void)
 {
-    const bool sends = op == BOTH || my_rank == (op == ISEND ? 0 : 1),
-               receives = op == BOTH || !sends;
-    sent = received = 0;
-    to_send = sends ? bytes : 0;
-    to_receive = receives ? bytes : 0;
+    divide(op == BOTH || !receives() ? bytes : 0, receives() ? bytes : 0);
     if (computing_rank >= 0 && computing_rank != my_rank) {
         finish_polling();
         return;
@@ -129,7 +161,7 @@ static void post(void)
     advance();
     if (!done() && use_handler) {
         if (lowat)
-            set_lowat();
+            set_lowats();
         mask(SIG_UNBLOCK);
     }
 }
@@ -141,8 +173,7 @@ static void drain(void)
     unsigned char *const user_out = out, *const user_in = in;
     out = drain_out;
     in = drain_in;
-    sent = received = 0;
-    to_send = to_receive = drain_bytes;
+    divide(drain_bytes, drain_bytes);
     finish_polling();
     out = user_out;
     in = user_in;
@@ -153,7 +184,7 @@ static void wait_for_it(void)
     mask(SIG_BLOCK);
     finish_polling();
     if (lowat)
-        set_lowat();
+        set_lowats();
 }
 
 /* --- what both sides have to agree on goes over a connection of its own */
@@ -199,41 +230,51 @@ static void set_up_async(int fd)
         die("O_ASYNC");
 }
 
-static void connect_both(const char *address, int port)
+/* The control connection on the first of the addresses, the others by turns. */
+static void connect_all(char *addresses, int port)
 {
-    struct sockaddr_in where = {.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
+    struct sockaddr_in where[SOCKETS_MAX];
     const int one = 1;
-    int *fds[2] = {&control_fd, &data_fd};
-    if (inet_pton(AF_INET, address, &where.sin_addr) != 1) {
-        errno = EINVAL;
-        die(address);
-    }
-    if (my_rank == 1) {
-        const int listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (listener < 0 || setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
-            bind(listener, (struct sockaddr *) &where, sizeof where) || listen(listener, 2))
-            die("cannot listen");
-        for (int i = 0; i < 2; i++)
-            if ((*fds[i] = accept(listener, NULL, NULL)) < 0)
-                die("accept");
-        close(listener);
-    } else {
-        for (int i = 0; i < 2; i++) {
-            const double deadline = now_us() + 10e6;
-            for (;;) {
-                *fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-                if (*fds[i] >= 0 && connect(*fds[i], (struct sockaddr *) &where, sizeof where) == 0)
-                    break;
-                if (errno != ECONNREFUSED || now_us() > deadline)
-                    die("cannot connect");
-                close(*fds[i]);
-                usleep(20000);
-            }
+    int listeners[SOCKETS_MAX], networks = 0;
+
+    for (char *word = strtok(addresses, "+"); word && networks < SOCKETS_MAX;
+         word = strtok(NULL, "+"), networks++) {
+        where[networks] =
+            (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
+        if (inet_pton(AF_INET, word, &where[networks].sin_addr) != 1) {
+            errno = EINVAL;
+            die(word);
         }
     }
-    for (int i = 0; i < 2; i++)
-        if (setsockopt(*fds[i], IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
+    for (int i = 0; my_rank == 1 && i < networks; i++) {
+        listeners[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        if (listeners[i] < 0 ||
+            setsockopt(listeners[i], SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) ||
+            bind(listeners[i], (struct sockaddr *) &where[i], sizeof where[i]) ||
+            listen(listeners[i], SOCKETS_MAX))
+            die("cannot listen");
+    }
+    for (int i = -1; i < sockets; i++) {
+        int *const fd = i < 0 ? &control_fd : &connections[i].fd;
+        const int network = i < 0 ? 0 : i % networks;
+        const double deadline = now_us() + 10e6;
+        if (my_rank == 1 && (*fd = accept(listeners[network], NULL, NULL)) < 0)
+            die("accept");
+        while (my_rank == 0) {
+            *fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (*fd >= 0 &&
+                connect(*fd, (struct sockaddr *) &where[network], sizeof where[network]) == 0)
+                break;
+            if (errno != ECONNREFUSED || now_us() > deadline)
+                die("cannot connect");
+            close(*fd);
+            usleep(20000);
+        }
+        if (setsockopt(*fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one))
             die("TCP_NODELAY");
+    }
+    for (int i = 0; my_rank == 1 && i < networks; i++)
+        close(listeners[i]);
 }
 
 /* --- data */
@@ -245,7 +286,7 @@ static void fill(unsigned seed)
 }
 static long wrong(unsigned seed)
 {
-    for (size_t i = 0; i < to_receive; i++)
+    for (size_t i = 0; receives() && i < bytes; i++)
         if (in[i] != pattern_byte(i, seed * 2 + (unsigned) (1 - my_rank)))
             return (long) i;
     return -1;
@@ -290,6 +331,8 @@ static bool one_size(const struct plan *plan)
     if (my_rank == 0) {
         printf("{\"program\":\"tcp_overlap\",\"library\":\"plain TCP, %s",
                use_handler ? "SIGIO handler" : "no handler");
+        if (sockets > 1)
+            printf(", %d connections", sockets);
         if (lowat)
             printf(", SO_RCVLOWAT %d", lowat);
         printf("\",\"op\":\"%s\",\"datatype\":\"contiguous\",\"block\":0,\"compute\":",
@@ -316,6 +359,7 @@ int main(int argc, char **argv)
         RANK = 1,
         ADDRESS,
         PORT,
+        SOCKETS,
         LOWAT,
         HANDLER,
         OP,
@@ -327,24 +371,32 @@ int main(int argc, char **argv)
         SETTLE,
         DRAIN
     };
-    static const struct option options[] = {
-        {"rank", 1, NULL, RANK},       {"address", 1, NULL, ADDRESS},
-        {"port", 1, NULL, PORT},       {"lowat", 1, NULL, LOWAT},
-        {"handler", 1, NULL, HANDLER}, {"op", 1, NULL, OP},
-        {"sizes", 1, NULL, SIZES},     {"compute", 1, NULL, COMPUTE},
-        {"factor", 1, NULL, FACTOR},   {"iterations", 1, NULL, ITERATIONS},
-        {"seconds", 1, NULL, SECONDS}, {"settle", 1, NULL, SETTLE},
-        {"drain", 1, NULL, DRAIN},     {NULL, 0, NULL, 0}};
+    static const struct option options[] = {{"rank", 1, NULL, RANK},
+                                            {"address", 1, NULL, ADDRESS},
+                                            {"port", 1, NULL, PORT},
+                                            {"sockets", 1, NULL, SOCKETS},
+                                            {"lowat", 1, NULL, LOWAT},
+                                            {"handler", 1, NULL, HANDLER},
+                                            {"op", 1, NULL, OP},
+                                            {"sizes", 1, NULL, SIZES},
+                                            {"compute", 1, NULL, COMPUTE},
+                                            {"factor", 1, NULL, FACTOR},
+                                            {"iterations", 1, NULL, ITERATIONS},
+                                            {"seconds", 1, NULL, SECONDS},
+                                            {"settle", 1, NULL, SETTLE},
+                                            {"drain", 1, NULL, DRAIN},
+                                            {NULL, 0, NULL, 0}};
     struct plan plan = {
         .factor = 1.2, .iterations = 0, .seconds = 1.0, .settle_us = 0.0, .drain_bytes = 0};
     char default_sizes[] = "1K,4K,16K,64K,256K,1M,4M,16M", *sizes = default_sizes;
-    const char *address = NULL;
+    char *address = NULL;
     int port = 0;
     for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;)
         switch (c) {
         case RANK: my_rank = atoi(optarg); break;
         case ADDRESS: address = optarg; break;
         case PORT: port = atoi(optarg); break;
+        case SOCKETS: sockets = atoi(optarg); break;
         case LOWAT: lowat = (int) parse_size(optarg); break;
         case HANDLER: use_handler = strcmp(optarg, "no") != 0; break;
         case OP:
@@ -361,16 +413,19 @@ int main(int argc, char **argv)
         default: return 2;
         }
     if ((my_rank != 0 && my_rank != 1) || !address || port < 1 || op == OPS || computing_rank > 1 ||
-        plan.settle_us >= 1e6) {
+        sockets < 1 || sockets > SOCKETS_MAX || plan.settle_us >= 1e6) {
         fputs(
-            "usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--lowat BYTES] "
+            "usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--sockets N] [--lowat "
+            "BYTES] "
             "[--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
             "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle "
             "MICROSECONDS] [--drain BYTES]\n",
             stderr);
         return 2;
     }
-    connect_both(address, port);
+    connect_all(address, port);
+    for (int i = 0; i < sockets; i++)
+        connections[i].lowat_set = 1;
     sigemptyset(&io_signal);
     sigaddset(&io_signal, SIGIO);
     mask(SIG_BLOCK);
@@ -378,7 +433,8 @@ int main(int argc, char **argv)
     sigemptyset(&action.sa_mask);
     if (sigaction(SIGIO, &action, NULL))
         die("sigaction");
-    set_up_async(data_fd);
+    for (int i = 0; i < sockets; i++)
+        set_up_async(connections[i].fd);
     drain_bytes = plan.drain_bytes;
     if (drain_bytes > 0 &&
         (!(drain_out = calloc(1, drain_bytes)) || !(drain_in = calloc(1, drain_bytes))))

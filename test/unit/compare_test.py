@@ -244,7 +244,7 @@ class Reckoning(unittest.TestCase):
             self.assertEqual(reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern), "")
             self.assertIn("MPI 3", reason_not({"name": "old", "kind": "mpi", "calls_program": None}, pattern))
 
-    def test_raw_tcp_over_several_connections_uses_each_network_in_ping_pong_and_streaming(self):
+    def test_raw_tcp_over_several_connections_uses_each_network(self):
         several = {"name": "tcp-4", "kind": "tcp", "wait": "spin", "sockets": 4, "program": "/tcp_bench"}
         self.assertEqual([reason_not(several, pattern) for pattern in ("pingpong", "stream", "rate", "overlap", "netpipe")], [None, None, "", "", ""])
         options = argparse.Namespace(timeout=60, nice=0, seconds=0.1, sizes=None, quick=False, sockbuf="0", networks=2)
@@ -254,6 +254,10 @@ class Reckoning(unittest.TestCase):
         words = Runner(place, options, [several], ["stream"], "none").commands(several, "stream", {})[0]
         self.assertEqual(words[words.index("--sockets") + 1], "4")
         self.assertEqual(words[words.index("--hosts") + 1], "10.77.0.1+10.77.1.1,10.77.0.2+10.77.1.2")
+        handled = {"name": "tcp-4-sigio", "kind": "tcp", "wait": "sigio", "sockets": 4, "overlap_program": "/tcp_overlap"}
+        self.assertEqual([reason_not(handled, pattern) for pattern in ("overlap", "pingpong", "stream", "netpipe")], [None, "", "", ""])
+        words = Runner(place, options, [handled], ["overlap"], "none").commands(handled, "overlap", {})[0]
+        self.assertEqual([words[words.index(word) + 1] for word in ("--sockets", "--address")], ["4", "10.77.0.2+10.77.1.2"])
 
     def test_a_missing_round_of_raw_tcp_costs_its_ratio_only(self):
         samples = [sample("tcp-spin", "pingpong", 8, 1, 10.0), sample("lite", "pingpong", 8, 0, 10.0), sample("lite", "pingpong", 8, 1, 20.0)]

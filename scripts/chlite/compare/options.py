@@ -27,7 +27,7 @@ Exit code 0: all ran, data was right, its bytes crossed the link; 1: not so; 2: 
     parser.add_argument("--rate", action="append", metavar="RATE", help="of the link between the test hosts: 1gbit, 10gbit, none; several allowed (default none)")
     parser.add_argument("--flow-rate", metavar="RATE", help="of each TCP connection between the test hosts at most, as cloud networks have it")
     parser.add_argument("--networks", type=int, default=1, choices=range(1, 5), metavar="N", help="between the test hosts, 1 to 4 (default 1); --rate A,B: of each one")
-    parser.add_argument("--sockets", type=int, default=1, choices=range(1, 17), metavar="N", help="also raw TCP over so many connections read by one thread, in ping-pong and streaming; 2 to 16")
+    parser.add_argument("--sockets", type=int, default=1, choices=range(1, 17), metavar="N", help="also raw TCP over so many connections read by one thread, in ping-pong, streaming and overlap; 2 to 16")
     parser.add_argument("--mtu", type=int, metavar="N", help="of the link between the test hosts")
     parser.add_argument("--hosts", metavar="A,B", help="real hosts instead of test hosts; more ranks than hosts are dealt out in turn")
     parser.add_argument("--ssh", default="ssh", metavar="COMMAND", help="what reaches a host (default ssh)")

@@ -55,7 +55,9 @@ class Runner:
             burst = burst_of(self.rate)
             words += ["--drain", str(burst)] if burst else []
             if variant["kind"] == "tcp":
-                words += ["--lowat", "256K", "--address", self.place.address(1), "--port", str(self.port)]
+                several = variant.get("sockets", 1)
+                address = "+".join(self.place.addresses(1, self.options.networks)) if several > 1 else self.place.address(1)
+                words += ["--lowat", "256K", "--sockets", str(several), "--address", address, "--port", str(self.port)]
                 return [self.place.on(rank, niced(nice, limited + [variant["overlap_program"]]) + ["--rank", str(rank)] + words, settings) for rank in (1, 0)]
             return [self.place.mpi_command(variant, ranks, niced(nice, limited + [variant["overlap_program"]]) + words, settings)]
         words = self.words_and_limit(pattern)

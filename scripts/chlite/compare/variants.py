@@ -25,7 +25,8 @@ def variants_of(options):
         size_of(options.sockbuf if options.sockbuf != "0" else "1")
         variants = [{"name": f"tcp-{wait}", "kind": "tcp", "wait": wait} for wait in ("spin", "block", "sigio")] + variants
         if options.sockets != 1:
-            variants = [{"name": f"tcp-{options.sockets}", "kind": "tcp", "wait": "spin", "sockets": options.sockets}] + variants
+            several = {"kind": "tcp", "sockets": options.sockets}
+            variants = [{"name": f"tcp-{options.sockets}", "wait": "spin", **several}, {"name": f"tcp-{options.sockets}-sigio", "wait": "sigio", **several}] + variants
     check_names(variants)
     for variant in variants:
         if variant["kind"] == "mpi":
@@ -40,7 +41,7 @@ def is_lite(variant):
 def reason_not(variant, pattern):
     """Why an installation has no such pattern, or None."""
     if variant["kind"] == "tcp":
-        if (variant["wait"] == "sigio") != (pattern == "overlap") or ("sockets" in variant and pattern not in ("pingpong", "stream")):
+        if (variant["wait"] == "sigio") != (pattern == "overlap") or ("sockets" in variant and pattern not in ("pingpong", "stream", "overlap")):
             return ""
         if pattern in MPI_TIMES:
             return ""
