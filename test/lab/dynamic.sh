@@ -48,4 +48,11 @@ result $? "with credit at its minimum" "$out"
 job 150 1 "$programs/dynamic" spawn 3
 [ "$code" = 0 ] && clean "$out" spawn
 result $? "processes are spawned on other hosts; a parent and children that just end report nothing" "$out"
+
+# The host of the parent has one rank, the other none: Hydra of 4.1 to 5.0.1 gave two of three one rank.
+code=0
+job_on h0,h1 "$out" 1 "$programs/dynamic" spawn 3 || code=$?
+[ "$code" = 0 ] && clean "$out" spawn
+result $? "three processes are spawned on two hosts" "$out"
+if [ "$code" != 0 ]; then end_leftovers; fi
 plan

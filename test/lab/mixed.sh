@@ -25,4 +25,23 @@ for hosts in h0:3,h1:1 h0:2,h1:2; do
   result $? "four ranks start on $hosts, $starts times of 8" "$out"
   if hung; then end_leftovers; fi
 done
+
+# A reduction in shared memory waits for flags that the neighbours set, and no socket tells of one. With busy cores each of the many
+# waits began with the sleeps of the one before, and a reduction took a second. MPICH's other algorithm sends messages.
+reduce_ms() { # ALGORITHM
+  code=0
+  MPIR_CVAR_REDUCE_POSIX_INTRA_ALGORITHM=$1 timeout -k 10 60 "$LAB_ENTER" 0 "$LAB_PREFIX/bin/mpiexec" -hosts h0 -n 4 "$programs/scale" flags 10 \
+    >"$out" 2>&1 </dev/null || code=$?
+  sed -nE 's/^flags reduce_ms=//p' "$out"
+}
+busy=()
+for ((i = 0; i < 2; i++)); do
+  "$LAB_ENTER" 0 sh -c 'while :; do :; done' &
+  busy+=($!)
+done
+messages=$(reduce_ms mpir)
+flags=$(reduce_ms release_gather)
+kill "${busy[@]}"
+[ -n "$messages" ] && [ -n "$flags" ] && awk -v a="$flags" -v b="$messages" 'BEGIN { exit !(a <= 10 * b) }'
+result $? "four ranks on busy cores reduce 800 KB in shared memory in $flags ms, at most 10 x the $messages ms by messages" "$out"
 plan

@@ -3,8 +3,10 @@
  *                       unexpected
  *   scale connections   any number of ranks, each a node of its own; memory of an idle connection
  *   scale idle SECONDS  any number of ranks; processor time of ranks that wait for a message that
- * long, and how late they notice it scale pieces        two or more ranks on a node; a long message
- * in shared memory after a long wait, beside one without */
+ *                       long, and how late they notice it
+ *   scale pieces        two or more ranks on a node; a long message in shared memory after a long
+ *                       wait, beside one without
+ *   scale flags COUNT   three or more ranks on a node; so many reductions of 800 KB */
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <sys/resource.h>
@@ -262,6 +264,29 @@ static void pieces(void)
     free(buffer);
 }
 
+/* Every rank is the root in turn, so that none runs ahead of the others. */
+static void flags(int count)
+{
+    enum { LENGTH = 100000 };
+    double *mine = malloc(LENGTH * sizeof *mine), *sum = malloc(LENGTH * sizeof *sum);
+
+    for (int i = 0; i < LENGTH; i++)
+        mine[i] = my_rank + i;
+    MPI_Barrier(MPI_COMM_WORLD);
+    const double begin = now_s();
+    for (int i = 0; i < count; i++) {
+        MPI_Reduce(mine, sum, LENGTH, MPI_DOUBLE, MPI_SUM, i % ranks, MPI_COMM_WORLD);
+        if (i % ranks == my_rank)
+            for (int k = 0; k < LENGTH; k += 997)
+                CHECK(sum[k] == ranks * (ranks - 1) / 2 + (double) ranks * k, "%g at %d", sum[k],
+                      k);
+    }
+    if (my_rank == 0)
+        printf("flags reduce_ms=%.2f\n", (now_s() - begin) / count * 1e3);
+    free(mine);
+    free(sum);
+}
+
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
@@ -274,6 +299,8 @@ int main(int argc, char **argv)
         idle(atof(argv[2]));
     else if (strcmp(what, "pieces") == 0)
         pieces();
+    else if (strcmp(what, "flags") == 0 && argc > 2)
+        flags(atoi(argv[2]));
     else
         CHECK(0, "unknown: %s with %d ranks", what, ranks);
     return finish("scale");

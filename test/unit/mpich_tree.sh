@@ -12,7 +12,7 @@ mpich_tree() { # DIRECTORY VERSION
 whole_mpich_tree() { # DIRECTORY VERSION
   local ch4=$1/src/mpid/ch4 op=$1/src/mpi/coll/op name file
   mpich_tree "$1" "$2"
-  mkdir -p "$ch4/src" "$ch4/shm/src" "$ch4/shm/posix" "$op" "$1/src/mpi/errhan" "$1/src/mpi/init" "$1/src/mpi/datatype" "$1/src/mpi/coll/reduce_local"
+  mkdir -p "$ch4/src" "$ch4/shm/src" "$ch4/shm/posix/release_gather" "$op" "$1/src/mpi/errhan" "$1/src/mpi/init" "$1/src/mpi/datatype" "$1/src/mpi/coll/reduce_local" "$1/src/pm/hydra/lib/utils"
   touch "$1/configure.ac" "$1/Makefile.am" "$ch4/netmod/Makefile.mk"
   {
     echo '    mpi_errno = MPIDI_NM_get_local_upids(MPIR_Process.comm_self, &addrname_size, &addrname);'
@@ -26,6 +26,18 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
   } >"$ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
+  echo '    int max_oversubscribe = get_max_overscribe(node_list);' >"$1/src/pm/hydra/lib/utils/rankmap.c"
+  echo '    proxy->filler_processes = 0;' >"$1/src/pm/hydra/lib/utils/alloc.c"
+  {
+    echo '#define MPIDI_POSIX_RELEASE_GATHER_WAIT_WHILE_LESS_THAN(ptr, value)   \'
+    echo '    do {   \'
+    echo '        while (MPL_atomic_acquire_load_uint64(ptr) < (value))    { \'
+    echo '            if (++spin_count >= 10000) {   \'
+    echo '            }   \'
+    echo '        }   \'
+    echo '    }   \'
+    echo '    while (0)'
+  } >"$ch4/shm/posix/release_gather/release_gather.h"
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   {

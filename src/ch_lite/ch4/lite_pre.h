@@ -272,6 +272,14 @@ void MPIDI_LITE_resume_host_work(void);
  * shared memory (scripts/install-device); by threads that hold the VCI's lock. */
 extern unsigned MPIDI_LITE_shared_memory_moves;
 
+/* By a thread in a collective, which holds no lock: a neighbour's flag that it waited for has come.
+ * Of two at once one may be lost; the other is news all the same. */
+extern unsigned MPIDI_LITE_flags_come;
+#define MPIDI_LITE_FLAG_HAS_COME()                                                  \
+    __atomic_store_n(&MPIDI_LITE_flags_come,                                        \
+                     __atomic_load_n(&MPIDI_LITE_flags_come, __ATOMIC_RELAXED) + 1, \
+                     __ATOMIC_RELAXED)
+
 /* ---- what we keep in the host's objects ---- */
 
 /* A native send or receive. Valid while the request is pending; `message` only from a matched probe

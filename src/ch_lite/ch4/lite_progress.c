@@ -60,18 +60,19 @@ static void note_shared_memory(void)
         lite_set_shared_memory(told_shared_memory = now);
 }
 
-unsigned MPIDI_LITE_shared_memory_moves;
+unsigned MPIDI_LITE_shared_memory_moves, MPIDI_LITE_flags_come;
 
 /* Whether something moved there since the last time (up to 4.1: a request of the host's completed),
- * or a message is in shared memory in part. A neighbour's flag that a collective spins on is no
- * request: it waits for the end of a sleep. */
+ * a flag came that a collective waited for, or a message is in shared memory in part. */
 static int shared_memory_news(void)
 {
-    static unsigned seen;
+    static unsigned seen, flags_seen;
     const unsigned count = MPIDI_LITE_SHARED_MEMORY_MOVES();
-    const bool moved = count != seen;
+    const unsigned flags = __atomic_load_n(&MPIDI_LITE_flags_come, __ATOMIC_RELAXED);
+    const bool moved = count != seen || flags != flags_seen;
 
     seen = count;
+    flags_seen = flags;
     if (moved || MPIDI_LITE_POSIX.postponed_queue != NULL)
         return 1;
     if (MPIDI_LITE_POSIX.active_rreq != NULL)
