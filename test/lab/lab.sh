@@ -44,6 +44,59 @@ end_leftovers() {
 }
 hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
 
+# The same, with how long it took in $elapsed_ms.
+elapsed_ms=0
+timed_job() {
+  local begin
+  begin=$(date +%s%N)
+  job "$@"
+  # shellcheck disable=SC2034  # read by the tests
+  elapsed_ms=$((($(date +%s%N) - begin) / 1000000))
+}
+
+# ---- daemons that a test starts: of a launcher, of a batch system ----
+
+# Those that run, the last first; what they print is in $daemons_log.
+daemons=() daemons_log=/dev/null
+# A slurmd that is told to end while a step does may wait for its slurmstepd for ever (seen with 22.05), so there is a limit. The
+# lab ends what is left in its hosts.
+stop_daemons() {
+  local pid tenths
+  for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null; done
+  for pid in "${daemons[@]}"; do
+    for ((tenths = 0; tenths < 20; tenths++)); do
+      kill -0 "$pid" 2>/dev/null || break
+      sleep 0.1
+    done
+    kill -KILL "$pid" 2>/dev/null
+    wait "$pid" 2>/dev/null
+  done
+}
+start_daemon() { # HOST COMMAND… that stays in the foreground
+  trap stop_daemons EXIT
+  trap 'exit 143' TERM
+  "$LAB_ENTER" "$@" >>"$daemons_log" 2>&1 </dev/null &
+  daemons=("$!" "${daemons[@]}")
+}
+# Waits until CONDITION holds; fails after half a minute, and as soon as one of the daemons has ended.
+await_daemons() { # CONDITION…
+  local turn pid
+  for ((turn = 0; turn < 100; turn++)); do
+    for pid in "${daemons[@]}"; do kill -0 "$pid" 2>/dev/null || return 1; done
+    if "$@"; then return 0; fi
+    sleep 0.3
+  done
+  return 1
+}
+# For jobs of a daemon: one that hung has taken the daemons with it (end_leftovers), and nothing can be run after it.
+verdict() { # 0|1 SENTENCE
+  result "$1" "$2" "$out"
+  if hung; then
+    plan
+    exit 0
+  fi
+}
+
 # A field of the counter line of one rank; empty when there is no such line.
 stat_of() { # FILE RANK FIELD
   sed -nE "/.*lite-stats rank=$2 /{s/.* $3=([^ ]*).*/\1/p;q}" "$1"

@@ -56,27 +56,7 @@ case $(slurmd -V) in
 esac >"$slurm/cgroup.conf"
 export SLURM_CONF=$slurm/slurm.conf
 
-daemons=()
-# A slurmd that is told to end while a step does may wait for its slurmstepd for ever (seen with 22.05), so there is a limit. The
-# lab ends what is left in its hosts.
-stop_daemons() {
-  local pid tenths
-  for pid in "${daemons[@]}"; do kill "$pid" 2>/dev/null; done
-  for pid in "${daemons[@]}"; do
-    for ((tenths = 0; tenths < 20; tenths++)); do
-      kill -0 "$pid" 2>/dev/null || break
-      sleep 0.1
-    done
-    kill -KILL "$pid" 2>/dev/null
-    wait "$pid" 2>/dev/null
-  done
-}
-trap stop_daemons EXIT
-trap 'exit 143' TERM
-start_daemon() { # HOST COMMAND…
-  "$LAB_ENTER" "$@" >>"$slurm/daemons.out" 2>&1 </dev/null &
-  daemons=("$!" "${daemons[@]}")
-}
+daemons_log=$slurm/daemons.out
 # --force: its folder is below /tmp, where everybody may write. On a host of the lab, so that the lab ends it if we cannot.
 start_daemon 0 munged --force --foreground --key-file="$slurm/munge.key" --socket="$slurm/munge.socket" \
   --pid-file="$slurm/munged.pid" --log-file="$slurm/munged.log" --seed-file="$slurm/munge.seed"
@@ -89,21 +69,9 @@ for host in 0 1; do
   start_daemon "$host" sh -c 'mount --bind "$1" "$2" && mount -t tmpfs tmpfs /dev/shm && exec slurmd -D' sh "$slurm/h$host/tmp" "$slurm/tmp"
 done
 nodes_up() { [ "$(timeout 5 "$LAB_ENTER" 0 sinfo -h -N -o %t 2>"$out" | grep -c '^idle$')" = 2 ]; }
-daemons_run() {
-  local pid
-  for pid in "${daemons[@]}"; do kill -0 "$pid" 2>/dev/null || return 1; done
-}
-up=1
-for ((i = 0; i < 100; i++)); do
-  daemons_run || break
-  if nodes_up; then
-    up=0
-    break
-  fi
-  sleep 0.3
-done
-[ "$up" = 0 ] || cat "$slurm/daemons.out" >>"$out"
-result "$up" "munged, slurmctld and a slurmd per host start ($(srun --version))" "$out"
+await_daemons nodes_up
+up=$?
+result "$up" "munged, slurmctld and a slurmd per host start ($(srun --version))" "$daemons_log"
 [ "$up" = 0 ] || { plan; exit 0; }
 
 # ---- jobs: job() of lab.sh, with srun in place of mpiexec ----
@@ -119,21 +87,6 @@ exit "\$code"
 END
 chmod +x "$slurm/srun"
 LAB_MPIEXEC=$slurm/srun
-elapsed_ms=0
-timed_job() { # as job
-  local begin
-  begin=$(date +%s%N)
-  job "$@"
-  elapsed_ms=$((($(date +%s%N) - begin) / 1000000))
-}
-# A hung job takes the daemons with it (end_leftovers), and nothing can be run after it.
-verdict() { # 0|1 SENTENCE
-  result "$1" "$2" "$out"
-  if hung; then
-    plan
-    exit 0
-  fi
-}
 stat_over() { # RANK FIELD FLOOR
   local value
   value=$(stat_of "$out" "$1" "$2")

@@ -8,13 +8,6 @@
 program=("$programs/messages" 0)
 
 # The job in $out has ended with an error by itself, and soon, and exactly one line tells of it.
-elapsed_ms=0
-timed_job() { # as job
-  local begin
-  begin=$(date +%s%N)
-  job "$@"
-  elapsed_ms=$((($(date +%s%N) - begin) / 1000000))
-}
 limit_ms=2500
 told_once() { # TEXT…
   local text
