@@ -137,17 +137,22 @@ END_TEST
 START_TEST(frames_get_shorter_towards_the_end_of_a_transfer) {
   struct {
     int lanes;
-    std::uint64_t rest, most, frame;
+    std::uint64_t rest, most, waiting, background;
   } const cases[] = {
-      {4, 4 << 20, 256 << 10, 256 << 10},   {4, 1 << 20, 256 << 10, 128 << 10},
-      {4, 300 << 10, 256 << 10, 64 << 10},  {4, 1 << 10, 256 << 10, 64 << 10},
-      {4, 4 << 20, 16 << 10, 16 << 10},     {2, 1 << 20, 256 << 10, 256 << 10},
-      {1, 200 << 10, 256 << 10, 100 << 10},
+      {4, 4 << 20, 256 << 10, 256 << 10, 256 << 10},
+      {4, 1 << 20, 256 << 10, 128 << 10, 256 << 10},
+      {4, 300 << 10, 256 << 10, 64 << 10, 75 << 10},
+      {4, 1 << 10, 256 << 10, 64 << 10, 64 << 10},
+      {4, 4 << 20, 16 << 10, 16 << 10, 16 << 10},
+      {2, 1 << 20, 256 << 10, 256 << 10, 256 << 10},
+      {1, 200 << 10, 256 << 10, 100 << 10, 200 << 10},
   };
   for (const auto& each : cases) {
     LanePolicy policy;
     policy.start(each.lanes);
-    ck_assert_uint_eq(policy.frame_bytes(each.rest, each.most), each.frame);
+    ck_assert_uint_eq(policy.frame_bytes(each.rest, each.most), each.background);
+    for (int i = 0; i < LanePolicy::kWaited; ++i) policy.took(false);
+    ck_assert_uint_eq(policy.frame_bytes(each.rest, each.most), each.waiting);
   }
 }
 END_TEST

@@ -26,7 +26,7 @@ class LanePolicy {
   static constexpr std::uint64_t kWindowBytes = 1u << 20;
   static constexpr std::int64_t kOpenNs = 3'000'000'000;  // for the new lanes to come up
   static constexpr std::int64_t kAgainNs = 10'000'000'000, kAgainMostNs = 64 * kAgainNs;
-  static constexpr int kUnsentBytes = 64 * 1024, kUnsentBackgroundBytes = 256 * 1024;
+  static constexpr int kUnsentBytes = 64 * 1024, kUnsentBackgroundBytes = 512 * 1024;
   static constexpr int kWaited = 64;  // times in a row
   static constexpr std::uint64_t kFrameLeastBytes = 64 * 1024;
   static constexpr int kSureWindows = 2;   // in a row, before a trial
@@ -46,9 +46,10 @@ class LanePolicy {
   int wanted() const MPLITE_SIGNAL_SAFE { return wanted_; }
 
   // Of the next frame, where `rest` bytes are left of a transfer and a frame has at most `most`:
-  // shorter and shorter, so that the lanes end together.
+  // shorter and shorter, so that the lanes end together. Less so where the application does not
+  // wait, as each frame costs it processor time.
   std::uint64_t frame_bytes(std::uint64_t rest, std::uint64_t most) const MPLITE_SIGNAL_SAFE {
-    const std::uint64_t share = rest / (2 * static_cast<unsigned>(used_));
+    const std::uint64_t share = rest / ((waits() ? 2u : 1u) * static_cast<unsigned>(used_));
     return std::min(most, std::max(share, kFrameLeastBytes));
   }
 
@@ -56,7 +57,7 @@ class LanePolicy {
   // holds cannot go over another lane any more, so little makes lanes end together, and much costs
   // fewer signals.
   int unsent_bytes() const MPLITE_SIGNAL_SAFE {
-    return waited_ < kWaited ? kUnsentBackgroundBytes : kUnsentBytes;
+    return waits() ? kUnsentBytes : kUnsentBackgroundBytes;
   }
   // The kernel takes more of a lane, while nobody waits for that (`background`) or the application
   // does. True: unsent_bytes() is another one now.
@@ -102,6 +103,8 @@ class LanePolicy {
     // Neither the sender's processor nor the receiver is what it waits for.
     bool by_network() const { return write_ns < busy_ns / 4 && full_ns < busy_ns / 4; }
   };
+
+  bool waits() const MPLITE_SIGNAL_SAFE { return waited_ == kWaited; }
 
   void begin_window(const LaneSample (&lanes)[kMost], std::int64_t write_ns) {
     std::copy(lanes, lanes + kMost, from_);
