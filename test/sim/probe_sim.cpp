@@ -4,7 +4,6 @@
 // programs to their end, as device_sim does: what is sent is received by the receivers' own calls.
 // Runs: probe_sim [--seed S] [--runs N] [--seconds T] [--profile NAME] [--verbose]; a failure
 // prints the line that repeats it.
-#include <ucontext.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -20,6 +19,7 @@
 #include "ch_lite/channel/channel_state.h"
 #include "ch_lite/device/device.h"
 #include "content.h"
+#include "coroutine.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -162,8 +162,7 @@ struct Rank {
 struct Caller {
   Rank* rank = nullptr;
   int id = 0;
-  ucontext_t context = {};
-  std::unique_ptr<char[]> stack;
+  sim::Coroutine coroutine;
   lite_call_state call = {0, 0, 0, 0, nullptr};
   const char* where = "outside";  // for people
   std::vector<std::size_t> own_sends;
@@ -235,7 +234,6 @@ struct Sim {
   std::deque<Caller> callers;
   Caller* current = nullptr;
   Rank* bound = nullptr;
-  ucontext_t scheduler = {};
   std::uint32_t contexts = 1;
   std::uint64_t length_max = 0;
   std::uint64_t steps_done = 0;  // of programs: what a stand-still has none of
@@ -486,14 +484,14 @@ void Sim::pause() {
   Caller& c = *current;
   if (c.rank->engine->gate().held()) fail("rank %d waits with its gate closed", c.rank->id);
   c.call = lite_call;
-  swapcontext(&c.context, &scheduler);
+  c.coroutine.suspend();
 }
 
 void Sim::resume(Caller& c) {
   current = &c;
   bind(c.rank);
   lite_call = c.call;
-  swapcontext(&scheduler, &c.context);
+  c.coroutine.resume();
   current = nullptr;
 }
 
@@ -975,21 +973,14 @@ void Sim::check_nothing_left() {
 // ---- the scheduler ----
 
 void Sim::run() {
-  for (Caller& c : callers) {
-    c.stack = std::make_unique<char[]>(kStackBytes);
-    getcontext(&c.context);
-    c.context.uc_stack.ss_sp = c.stack.get();
-    c.context.uc_stack.ss_size = kStackBytes;
-    c.context.uc_link = &scheduler;
-    makecontext(
-        &c.context,
-        +[] {
+  for (Caller& c : callers)
+    c.coroutine.start(
+        [] {
           Caller& self = *g_sim->current;
           g_sim->live(self);
           self.done = true;
         },
-        0);
-  }
+        kStackBytes);
   // Long for the narrowest pipe and the longest stride of polls without a look, and nothing against
   // ever.
   constexpr std::uint64_t kStill = 300'000;
