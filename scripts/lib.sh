@@ -53,7 +53,9 @@ PACKAGES_SLURM="slurmctld slurmd slurm-client munge"
 # For test/lab/gridengine.sh and ssh.sh, which skip without. Debian starts their daemons on a machine of people, so only .ci/run
 # installs them.
 # shellcheck disable=SC2034
-PACKAGES_LAUNCHERS="gridengine-master gridengine-exec gridengine-client openssh-server openssh-client"
+PACKAGES_GRIDENGINE="gridengine-master gridengine-exec gridengine-client"
+# shellcheck disable=SC2034
+PACKAGES_SSH="openssh-server openssh-client"
 
 # In pipes: grep PATTERN >/dev/null, not grep -q, which leaves early and fails the pipe (pipefail) by the writer's SIGPIPE.
 

@@ -237,14 +237,21 @@ static void connect_all(char *addresses, int port)
     const int one = 1;
     int listeners[SOCKETS_MAX], networks = 0;
 
-    for (char *word = strtok(addresses, "+"); word && networks < SOCKETS_MAX;
-         word = strtok(NULL, "+"), networks++) {
+    for (char *word = strtok(addresses, "+"); word; word = strtok(NULL, "+"), networks++) {
+        if (networks == SOCKETS_MAX) {
+            errno = E2BIG;
+            die("--address");
+        }
         where[networks] =
             (struct sockaddr_in){.sin_family = AF_INET, .sin_port = htons((uint16_t) port)};
         if (inet_pton(AF_INET, word, &where[networks].sin_addr) != 1) {
             errno = EINVAL;
             die(word);
         }
+    }
+    if (networks == 0) {
+        errno = EINVAL;
+        die("--address");
     }
     for (int i = 0; my_rank == 1 && i < networks; i++) {
         listeners[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -47,9 +47,10 @@ sed -e "s,^execd_spool_dir .*,execd_spool_dir $sge/spool," -e 's/^min_\([ug]id\)
 } >"$sge/set-up.log" 2>&1
 
 daemons_log=$sge/daemons.out
-hosts_up() { [ "$(on_master qhost 2>"$out" | grep -c '^h[01] .* lx-')" = 2 ]; }
+answers_qconf() { timeout -k 5 10 "$LAB_ENTER" 0 qconf -ah h1; }
+hosts_up() { [ "$(timeout -k 5 10 "$LAB_ENTER" 0 qhost 2>"$out" | grep -c '^h[01] .* lx-')" = 2 ]; }
 start_daemon 0 sge_qmaster
-await_daemons on_master qconf -ah h1 >>"$sge/set-up.log" 2>&1 && on_master qconf -as h0 >>"$sge/set-up.log" 2>&1 &&
+await_daemons answers_qconf >>"$sge/set-up.log" 2>&1 && on_master qconf -as h0 >>"$sge/set-up.log" 2>&1 &&
   start_daemon 0 sge_execd && start_daemon 1 sge_execd && await_daemons hosts_up
 up=$?
 cat "$daemons_log" >>"$sge/set-up.log"

@@ -80,8 +80,8 @@ start_daemon() { # HOST COMMAND… that stays in the foreground
 }
 # Waits until CONDITION holds; fails after half a minute, and as soon as one of the daemons has ended.
 await_daemons() { # CONDITION…
-  local turn pid
-  for ((turn = 0; turn < 100; turn++)); do
+  local pid until=$((SECONDS + 30))
+  while [ "$SECONDS" -lt "$until" ]; do
     for pid in "${daemons[@]}"; do kill -0 "$pid" 2>/dev/null || return 1; done
     if "$@"; then return 0; fi
     sleep 0.3

@@ -42,6 +42,6 @@ done
 messages=$(reduce_ms mpir)
 flags=$(reduce_ms release_gather)
 kill "${busy[@]}"
-[ -n "$messages" ] && [ -n "$flags" ] && awk -v a="$flags" -v b="$messages" 'BEGIN { exit !(a <= 10 * b) }'
-result $? "four ranks on busy cores reduce 800 KB in shared memory in $flags ms, at most 10 x the $messages ms by messages" "$out"
+[ -n "$messages" ] && [ -n "$flags" ] && awk -v a="$flags" -v b="$messages" 'BEGIN { exit !(a <= 6 * b || a <= 400) }'
+result $? "four ranks on busy cores reduce 800 KB in shared memory in $flags ms, at most 400 or 6 x the $messages ms by messages" "$out"
 plan

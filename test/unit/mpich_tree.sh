@@ -26,7 +26,11 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
   } >"$ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
-  echo '    int max_oversubscribe = get_max_overscribe(node_list);' >"$1/src/pm/hydra/lib/utils/rankmap.c"
+  {
+    echo 'static int get_max_overscribe(struct HYD_node *node_list);'
+    echo '    int max_oversubscribe = get_max_overscribe(node_list);'
+    echo '    int rank = 0;'
+  } >"$1/src/pm/hydra/lib/utils/rankmap.c"
   echo '    proxy->filler_processes = 0;' >"$1/src/pm/hydra/lib/utils/alloc.c"
   {
     echo '#define MPIDI_POSIX_RELEASE_GATHER_WAIT_WHILE_LESS_THAN(ptr, value)   \'
