@@ -422,9 +422,8 @@ int main(int argc, char **argv)
     if ((my_rank != 0 && my_rank != 1) || !address || port < 1 || op == OPS || computing_rank > 1 ||
         sockets < 1 || sockets > SOCKETS_MAX || plan.settle_us >= 1e6) {
         fputs(
-            "usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--sockets N] [--lowat "
-            "BYTES] "
-            "[--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
+            "usage: tcp_overlap --rank 0|1 --address ADDRESS --port PORT [--sockets N]\n"
+            "  [--lowat BYTES] [--handler no] [--op isend|irecv|both] [--sizes 64K,4M]\n"
             "  [--compute all|0|1] [--factor 1.2] [--iterations N | --seconds S] [--settle "
             "MICROSECONDS] [--drain BYTES]\n",
             stderr);

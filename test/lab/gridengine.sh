@@ -4,13 +4,7 @@
 . "$(dirname "$0")/lab.sh"
 
 tools=/usr/lib/gridengine defaults=/usr/share/gridengine
-for tool in sge_qmaster sge_execd qconf qsub qdel qstat "$tools/spooldefaults"; do
-  if ! PATH=$PATH:/usr/sbin command -v "$tool" >"$out"; then
-    echo "ok 1 - mpiexec in a job of qsub # SKIP gridengine is not installed"
-    echo "1..1"
-    exit 0
-  fi
-done
+skip_without gridengine sge_qmaster sge_execd qconf qsub qhost qstat "$tools/spooldefaults"
 PATH=$PATH:/usr/sbin
 
 # ---- the daemons ----
@@ -102,19 +96,7 @@ exit "\$code"
 END
 chmod +x "$sge/submit"
 LAB_MPIEXEC=$sge/submit
-no_jobs() { [ -z "$(on_master qstat 2>&1)" ]; }
-# Whether a rank runs on host I.
-rank_runs() { # I
-  local ns=LAB_NS_$1 pid
-  for pid in $(ip netns pids "${!ns}"); do
-    [[ $(readlink "/proc/$pid/exe") != "$programs/"* ]] || return 0
-  done
-  return 1
-}
 
-ranks_talked() { # RANKS
-  [ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'lite-stats rank=' "$out")" = "$1" ]
-}
 LITE_STATS=1 job 60 4 -verbose "$programs/messages" 5 1000
 ranks_talked 4
 verdict $? "a job of qsub -pe mpi 4: four ranks by mpiexec without -n or hosts"
@@ -132,29 +114,10 @@ job 60 2 "$programs/dynamic" spawn 3
 [ "$code" = 0 ] && grep -qE '^spawn: [0-9]+ checks, 0 failed' "$out"
 verdict $? "processes are spawned in a job"
 
-# ---- a rank dies, a job is deleted ----
+# ---- a rank dies ----
 
-meet=$LAB_DIR/meet
-(
-  wait_for "$meet.ready" 30 || exit 0
-  sleep 0.3
-  : >"$meet.go"
-) &
-timed_job 60 2 -disable-auto-cleanup "$programs/trouble" recv "$meet"
-wait $!
+trouble_job recv -disable-auto-cleanup
 [ "$code" != 0 ] && [ "$elapsed_ms" -lt 30000 ] && grep '^error: MPI_Recv' "$out" >"$sge/error" &&
   grep 'rank 1 on host h[01] ' "$out" >"$sge/error"
 verdict $? "a receive from a killed rank is an MPI error that names it, and the job fails ($elapsed_ms ms)"
-
-job 60 2 "$programs/trouble" idle "$meet-idle" &
-deleted=$!
-wait_for "$meet-idle.ready" 30 && rank_runs 0 && rank_runs 1 && on_master qdel mpi >"$sge/deleted" 2>&1
-told=$?
-for ((turn = 0; turn < 100; turn++)); do
-  if ! rank_runs 0 && ! rank_runs 1 && no_jobs; then break; fi
-  sleep 0.2
-done
-[ "$told" = 0 ] && ! rank_runs 0 && ! rank_runs 1 && no_jobs
-verdict $? "qdel ends the ranks on both hosts"
-wait "$deleted"
 plan

@@ -97,6 +97,33 @@ verdict() { # 0|1 SENTENCE
   fi
 }
 
+# What a test cannot do without; where it is missing the test is skipped.
+skip_without() { # PACKAGE TOOL…
+  local tool package=$1
+  for tool in "${@:2}"; do
+    if ! PATH=$PATH:/usr/sbin command -v "$tool" >"$out"; then
+      echo "ok 1 - # SKIP $package is not installed"
+      echo "1..1"
+      exit 0
+    fi
+  done
+}
+# The program messages has run with so many ranks, and each has printed its counters (LITE_STATS=1).
+ranks_talked() { # RANKS
+  [ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'lite-stats rank=' "$out")" = "$1" ]
+}
+# A job of test/mpi/trouble in which something happens as soon as the ranks are ready for it.
+trouble_job() { # CASE [mpiexec option…]
+  local meet=$LAB_DIR/meet-$1
+  (
+    wait_for "$meet.ready" 30 || exit 0
+    sleep 0.3
+    : >"$meet.go"
+  ) &
+  timed_job 60 2 "${@:2}" "$programs/trouble" "$1" "$meet"
+  wait $!
+}
+
 # A field of the counter line of one rank; empty when there is no such line.
 stat_of() { # FILE RANK FIELD
   sed -nE "/.*lite-stats rank=$2 /{s/.* $3=([^ ]*).*/\1/p;q}" "$1"

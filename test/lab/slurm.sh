@@ -5,13 +5,7 @@
 
 # An installation with another PMIx than MPICH's own speaks nothing else.
 if "$LAB_PREFIX/bin/mpichversion" | grep -q -- '--with-pmix='; then pmi=pmix; else pmi=pmi2; fi
-for tool in munged slurmctld slurmd srun sinfo; do
-  if ! PATH=$PATH:/usr/sbin command -v "$tool" >"$out"; then
-    echo "ok 1 - srun --mpi=$pmi # SKIP slurm-wlm is not installed"
-    echo "1..1"
-    exit 0
-  fi
-done
+skip_without slurm-wlm munged slurmctld slurmd srun sinfo
 PATH=$PATH:/usr/sbin
 
 # ---- the daemons ----
@@ -176,14 +170,7 @@ rank_1_with "a rank that cannot start is told by rank and host, and ends the job
 
 # srun leaves the others alone when one is killed: it is the library's own error that ends the job.
 rank_dies() { # CASE SENTENCE PATTERN
-  local meet=$LAB_DIR/meet-$1
-  (
-    wait_for "$meet.ready" 30 || exit 0
-    sleep 0.3
-    : >"$meet.go"
-  ) &
-  timed_job 60 2 "$programs/trouble" "$1" "$meet"
-  wait $!
+  trouble_job "$1"
   ! hung && [ "$code" != 0 ] && [ "$elapsed_ms" -lt 20000 ] && grep -E "$3" "$out" >/dev/null &&
     grep -E 'rank 1 on host h1 \(10\.77\.0\.2 port [0-9]+\)' "$out" >/dev/null
   verdict $? "$2 ($elapsed_ms ms)"

@@ -4,11 +4,7 @@
 . "$(dirname "$0")/lab.sh"
 
 sshd=/usr/sbin/sshd
-if [ ! -x "$sshd" ] || ! command -v ssh >"$out" || ! command -v ssh-keygen >"$out"; then
-  echo "ok 1 - mpiexec by ssh # SKIP openssh-server is not installed"
-  echo "1..1"
-  exit 0
-fi
+skip_without openssh-server "$sshd" ssh ssh-keygen
 
 # ---- the daemons ----
 
@@ -79,9 +75,6 @@ END
 chmod +x "$ssh/mpiexec" "$ssh/in-pbs"
 LAB_MPIEXEC=$ssh/mpiexec
 
-ranks_talked() { # RANKS
-  [ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'lite-stats rank=' "$out")" = "$1" ]
-}
 LITE_STATS=1 job 60 4 -hosts h0,h1 -ppn 2 -verbose "$programs/messages" 5 1000
 ranks_talked 4 && grep "Launch arguments: $ssh/ssh -x h1 " "$out" >"$ssh/launched"
 verdict $? "mpiexec -hosts h0,h1 -ppn 2: four ranks, those on the other host started by ssh"
@@ -97,14 +90,7 @@ job 60 2 -hosts h0,h1 -ppn 1 "$programs/dynamic" spawn 3
 [ "$code" = 0 ] && grep -qE '^spawn: [0-9]+ checks, 0 failed' "$out"
 verdict $? "processes are spawned by ssh"
 
-meet=$LAB_DIR/meet
-(
-  wait_for "$meet.ready" 30 || exit 0
-  sleep 0.3
-  : >"$meet.go"
-) &
-timed_job 60 2 -hosts h0,h1 -ppn 1 -disable-auto-cleanup "$programs/trouble" recv "$meet"
-wait $!
+trouble_job recv -hosts h0,h1 -ppn 1 -disable-auto-cleanup
 [ "$code" != 0 ] && [ "$elapsed_ms" -lt 20000 ] && grep '^error: MPI_Recv' "$out" >"$ssh/error" &&
   grep 'rank 1 on host h1 ' "$out" >"$ssh/error"
 verdict $? "a receive from a killed rank is an MPI error that names it ($elapsed_ms ms)"
