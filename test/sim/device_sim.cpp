@@ -1070,7 +1070,7 @@ void Sim::drain() {
       if (turn % (only_probes ? 1 : 8) == 0) catch_up(r);
     }
     if (g_profile == Profile::kCorrupt && turn == 2'000)
-      sim::cut_all(*world, static_cast<int>(ranks.size()));
+      sim::part_all(*world, static_cast<int>(ranks.size()));
     if (turn % 4 != 0) return false;
     quiet_turns = quiet(nullptr) ? quiet_turns + 1 : 0;
     return quiet_turns > 5;

@@ -1,6 +1,7 @@
 // What the simulations share: command line and main loop, the report of a failure with the line
 // that repeats it, signals off and on. Used by engine_sim.cpp, device_sim.cpp and probe_sim.cpp.
 #pragma once
+#include <cerrno>
 #include <chrono>
 #include <cstdarg>
 #include <cstdint>
@@ -11,6 +12,7 @@
 
 #include "alloc_trap.h"
 #include "fake_net.h"
+#include "mplite/base/address.h"
 #include "mplite/engine/engine.h"
 #include "mplite/net/handshake.h"
 #include "quiet_stderr.h"
@@ -68,10 +70,13 @@ bool settle(FakeWorld& world, const Ranks& ranks, int limit, Turn turn) {
 }
 
 // A stream that was changed under way can wait for ever for bytes that were never sent; what must
-// work then is losing the peer.
-inline void cut_all(FakeWorld& world, int ranks) {
-  for (int a = 0; a < ranks; ++a)
+// work then is losing the peer. So nobody is let in again.
+inline void part_all(FakeWorld& world, int ranks) {
+  for (int a = 0; a < ranks; ++a) {
+    for (int network = 0; network < mplite::kAddressesMax; ++network)
+      world.set_road(a, network, ECONNREFUSED);
     for (int b = 0; b < a; ++b) world.cut(a, b);
+  }
 }
 
 // The whole of main: each profile once per seed, from --seed on, for --runs seeds or --seconds.

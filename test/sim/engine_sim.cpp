@@ -1006,7 +1006,7 @@ void Sim::drain() {
   const bool settled = sim::settle(*world, ranks, 100'000, [&](int turn) {
     for (Rank& r : ranks) step_ordinary(r);
     if (g_profile == Profile::kCorrupt && turn == 3'000)
-      sim::cut_all(*world, static_cast<int>(ranks.size()));
+      sim::part_all(*world, static_cast<int>(ranks.size()));
     quiet_turns = quiet(nullptr) ? quiet_turns + 1 : 0;
     return quiet_turns > 20;
   });
