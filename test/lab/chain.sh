@@ -1,5 +1,5 @@
 # hosts: 2
-# MPI_Scan, MPI_Exscan and MPI_Reduce from rank to rank (lite_chain.c) give what the definition says. The last of two ranks sends nothing for scans.
+# MPI_Scan, MPI_Exscan, MPI_Reduce and MPI_Allreduce from rank to rank (lite_chain.c) give what the definition says. The last of two ranks sends nothing for scans.
 . "$(dirname "$0")/lab.sh"
 
 export LITE_STATS=1
@@ -19,7 +19,9 @@ exchange=$(eager_of_rank_1 LITE_EAGER_MAX=16M MPIR_CVAR_SCAN_INTRA_ALGORITHM=rec
 result $? "rank 1 of 2 sent ${chain:-?} eager messages, ${exchange:-?} with MPICH's exchange" "$out"
 
 # mpiexec must not hear of it, and end the others
-job 40 4 -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/chain' lost; true"
-! hung && [ "$(grep -cE '^chain: rank [123]: an error' "$out")" = 3 ]
-result $? "when rank 0 dies before a scan, all others get an error" "$out"
+for case in lost lost-all; do
+  job 40 4 -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/chain' $case; true"
+  ! hung && [ "$(grep -cE '^chain: rank [123]: an error' "$out")" = 3 ]
+  result $? "when rank 0 dies before a collective call ($case), all others get an error" "$out"
+done
 plan

@@ -1,6 +1,6 @@
-/* MPI_Scan, MPI_Exscan and MPI_Reduce: of a predefined operation and of one that does not commute,
- * with and without MPI_IN_PLACE, elements with gaps, lengths around the pieces of lite_chain.c, on
- * communicators of two ranks to all of them. */
+/* MPI_Scan, MPI_Exscan, MPI_Reduce and MPI_Allreduce: of a predefined operation and of one that
+ * does not commute, with and without MPI_IN_PLACE, elements with gaps, lengths around the pieces of
+ * lite_chain.c, on communicators of two ranks to all of them. */
 #include "mpi_test.h"
 
 #include <signal.h>
@@ -168,7 +168,7 @@ static void interleaved(MPI_Comm comm)
 
 /* Rank 0 dies: whoever waits for what it has gets an error, whoever hears of it only through others
  * too. */
-static int lost(void)
+static int lost(bool all)
 {
     enum { COUNT = 1000000 };
     static int from[COUNT], into[COUNT];
@@ -177,11 +177,24 @@ static int lost(void)
     MPI_Barrier(MPI_COMM_WORLD);
     if (my_rank == 0)
         raise(SIGKILL);
-    const int code = MPI_Scan(from, into, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    const int code = all ? MPI_Allreduce(from, into, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD)
+                         : MPI_Scan(from, into, COUNT, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
     printf("chain: rank %d: %s\n", my_rank, code == MPI_SUCCESS ? "success" : "an error");
     fflush(stdout);
     rest(3); /* so that nobody hears of this rank's end */
     _exit(0);
+}
+
+static void sums(void *before, void *into, int *length, MPI_Datatype *type)
+{
+    MPI_Aint lb, extent;
+    int bytes;
+    MPI_Type_get_extent(*type, &lb, &extent);
+    MPI_Type_size(*type, &bytes);
+    for (int i = 0; i < *length; i++)
+        for (int k = 0; k < bytes / (int) sizeof(int64_t); k++)
+            ((int64_t *) ((char *) into + i * extent))[k] +=
+                ((const int64_t *) ((const char *) before + i * extent))[k];
 }
 
 /* To each rank in turn. */
@@ -215,7 +228,60 @@ static void reduced(bool in_place, int count, MPI_Comm comm)
     free(into);
 }
 
-/* An operation that does not commute, and elements with gaps, to the last rank. */
+static void reduced_to_all(bool in_place, int count, MPI_Comm comm)
+{
+    int size, rank, wrong = 0;
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &rank);
+    double *from = malloc(((size_t) count + 1) * sizeof *from);
+    double *into = malloc(((size_t) count + 1) * sizeof *into);
+    for (int i = 0; i < count; i++) {
+        from[i] = number_of(rank, i);
+        into[i] = in_place ? from[i] : -1;
+    }
+    from[count] = into[count] = -2;
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : from, into, count, MPI_DOUBLE, MPI_SUM, comm);
+    for (int i = 0; i < count; i++)
+        wrong += from[i] != number_of(rank, i) || into[i] != numbers_up_to(size - 1, i);
+    CHECK(wrong == 0 && into[count] == -2 && from[count] == -2, "%d of %d reduced to all%s", wrong,
+          count, in_place ? ", in place" : "");
+    free(from);
+    free(into);
+}
+
+/* Elements longer than a piece, one less than ranks to one more, with a gap behind each. */
+static void large_elements_to_all(bool in_place, int count, MPI_Comm comm)
+{
+    enum { DATA = 40000, STEP = DATA + 3 };
+    MPI_Datatype data, type;
+    MPI_Op op;
+    int size, rank, wrong = 0;
+
+    MPI_Comm_size(comm, &size);
+    MPI_Comm_rank(comm, &rank);
+    MPI_Type_contiguous(DATA, MPI_INT64_T, &data);
+    MPI_Type_create_resized(data, 0, STEP * (MPI_Aint) sizeof(int64_t), &type);
+    MPI_Type_commit(&type);
+    MPI_Op_create(sums, 1, &op);
+    int64_t *const from = calloc((size_t) count * STEP + 1, sizeof *from);
+    int64_t *const into = calloc((size_t) count * STEP + 1, sizeof *into);
+    for (int i = 0; i < count * STEP; i++)
+        if (i % STEP < DATA)
+            (in_place ? into : from)[i] = (int64_t) rank * i + 1;
+    MPI_Allreduce(in_place ? MPI_IN_PLACE : from, into, count, type, op, comm);
+    for (int i = 0; i < count * STEP; i++)
+        wrong +=
+            into[i] != (i % STEP < DATA ? (int64_t) size * (size - 1) / 2 * i + size : (int64_t) 0);
+    CHECK(wrong == 0 && into[count * STEP] == 0, "%d wrong in %d large elements to all%s", wrong,
+          count, in_place ? ", in place" : "");
+    free(from);
+    free(into);
+    MPI_Op_free(&op);
+    MPI_Type_free(&type);
+    MPI_Type_free(&data);
+}
+
+/* An operation that does not commute, and elements with gaps, to the last rank and to all. */
 static void lines_reduced(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm)
 {
     int rank, size, wrong = 0;
@@ -225,12 +291,18 @@ static void lines_reduced(int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm
     Spaced *into = calloc((size_t) count + 1, sizeof *into);
     for (int i = 0; i < count; i++)
         from[i].line = line_of(rank, i);
-    MPI_Reduce(from, into, count, type, op, size - 1, comm);
-    for (int i = 0; i < count && rank == size - 1; i++) {
-        const Line wanted = lines_up_to(rank, i);
-        wrong += memcmp(&into[i].line, &wanted, sizeof wanted) != 0 || into[i].gap != 0;
+    for (int all = 0; all < 2; all++) {
+        memset(into, 0, ((size_t) count + 1) * sizeof *into);
+        if (all)
+            MPI_Allreduce(from, into, count, type, op, comm);
+        else
+            MPI_Reduce(from, into, count, type, op, size - 1, comm);
+        for (int i = 0; i < count && (all || rank == size - 1); i++) {
+            const Line wanted = lines_up_to(size - 1, i);
+            wrong += memcmp(&into[i].line, &wanted, sizeof wanted) != 0 || into[i].gap != 0;
+        }
+        CHECK(wrong == 0, "%d of %d lines reduced%s", wrong, count, all ? " to all" : "");
     }
-    CHECK(wrong == 0, "%d of %d lines reduced", wrong, count);
     free(from);
     free(into);
 }
@@ -243,8 +315,8 @@ int main(int argc, char **argv)
     MPI_Op op;
 
     start(&argc, &argv);
-    if (argc > 1 && strcmp(argv[1], "lost") == 0)
-        return lost();
+    if (argc > 1 && strncmp(argv[1], "lost", 4) == 0)
+        return lost(strcmp(argv[1], "lost-all") == 0);
     const bool scans_only = argc > 1 && strcmp(argv[1], "scans") == 0;
     MPI_Type_contiguous(2, MPI_UINT64_T, &pair);
     MPI_Type_create_resized(pair, 0, sizeof(Spaced), &spaced);
@@ -260,12 +332,17 @@ int main(int argc, char **argv)
                 numbers(how & 1, how & 2, counts[i], comm);
                 lines(how & 1, how & 2, counts[i], spaced, op, comm);
             }
-            for (int in_place = 0; in_place < 2 && !scans_only; in_place++)
+            for (int in_place = 0; in_place < 2 && !scans_only; in_place++) {
                 reduced(in_place, counts[i], comm);
+                reduced_to_all(in_place, counts[i], comm);
+            }
             if (!scans_only)
                 lines_reduced(counts[i], spaced, op, comm);
         }
         interleaved(comm);
+        for (int count = size > 1 ? size - 1 : 1; count <= size + 1 && !scans_only; count++)
+            for (int in_place = 0; in_place < 2; in_place++)
+                large_elements_to_all(in_place, count, comm);
         MPI_Comm_free(&comm);
     }
     MPI_Op_free(&op);

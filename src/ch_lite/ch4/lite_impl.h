@@ -389,6 +389,8 @@ int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
+int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+                             MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                           MPI_Op op, int root, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
