@@ -24,7 +24,8 @@ struct chain {
     MPI_Aint count, piece; /* elements: all, in a piece */
     MPI_Aint extent, size; /* bytes from an element to the next, of data in one */
     MPI_Aint expected;     /* bytes of the receive under way */
-    void *place;           /* what comes goes there; NULL: to the spares by turns */
+    bool placed;           /* what comes goes to place, which may be MPI_BOTTOM; otherwise */
+    void *place;           /* to the spares by turns */
     void *spare[2];        /* room for a piece each, where it is needed */
     void *allocated;
     MPIR_Request *receive, *send;
@@ -141,7 +142,7 @@ static void receive_into(struct chain *chain, void *into, MPI_Aint elements)
 static void start_receive(struct chain *chain, MPI_Aint first)
 {
     if (chain->previous >= 0 && first < chain->count)
-        receive_into(chain, chain->place ? at(chain, chain->place, first) : spare_of(chain, first),
+        receive_into(chain, chain->placed ? at(chain, chain->place, first) : spare_of(chain, first),
                      elements_from(chain, first));
 }
 
@@ -188,7 +189,7 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
     chain_init(&chain, count, type, op, comm, 0, MPIR_SCAN_TAG, attr);
     /* What comes may go to the result at once, and the own data be combined with it there. */
     if (own != recvbuf && MPIR_Op_is_commutative(op))
-        chain.place = recvbuf;
+        chain.placed = true, chain.place = recvbuf;
     else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
         return chain.mpi_errno;
     start_receive(&chain, 0);
@@ -205,7 +206,7 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
         }
         await(&chain, &chain.receive);
         start_receive(&chain, first + elements);
-        if (chain.place) {
+        if (chain.placed) {
             combine(&chain, mine, result, elements);
         } else {
             if (own != recvbuf)
@@ -227,7 +228,7 @@ int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
         !is_scan_chain(comm, count, type))
         return MPIR_Exscan_impl(sendbuf, recvbuf, count, type, op, comm, attr);
     chain_init(&chain, count, type, op, comm, 0, MPIR_EXSCAN_TAG, attr);
-    chain.place = recvbuf;
+    chain.placed = true, chain.place = recvbuf;
     /* The own data of a piece moves to a spare, and there it is combined for the next rank. */
     const bool in_middle = chain.previous >= 0 && chain.next >= 0;
     if (in_middle) {
@@ -272,7 +273,7 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
         return MPIR_Reduce_impl(sendbuf, recvbuf, count, type, op, root, comm, attr);
     chain_init(&chain, count, type, op, comm, (root + 1) % comm->local_size, MPIR_REDUCE_TAG, attr);
     if (chain.next < 0 && own != recvbuf)
-        chain.place = recvbuf;
+        chain.placed = true, chain.place = recvbuf;
     else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
         return chain.mpi_errno;
     start_receive(&chain, 0);
@@ -287,7 +288,7 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
         await(&chain, &chain.receive);
         await(&chain, &chain.send); /* of the other spare */
         start_receive(&chain, first + elements);
-        if (chain.place) {
+        if (chain.placed) {
             combine(&chain, mine, at(&chain, recvbuf, first), elements);
         } else if (chain.next < 0) {
             combine(&chain, spare_of(&chain, first), mine, elements);
