@@ -339,12 +339,24 @@ static MPI_Aint elements_of(const struct chain *chain, const struct pieces *piec
     return MPL_MIN(chain->piece, pieces->end - pieces->first);
 }
 
+/* The first of them. To a spare what has yet to be combined with data that is in the result's
+ * place, by turns; all else to the result. Two ranks may still have a send of that part under way:
+ * the peer has combined all of it before it sends the result. */
+static void receive_piece(struct chain *chain, void *recvbuf, const struct pieces *in,
+                          bool combines, int turn)
+{
+    receive_into(chain,
+                 combines && chain->allocated ? chain->spare[turn] : at(chain, recvbuf, in->first),
+                 elements_of(chain, in));
+}
+
 int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                              MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr)
 {
     const void *const own = sendbuf == MPI_IN_PLACE ? recvbuf : sendbuf;
     const int ranks = comm->local_size, combined = ranks - 1, told = 2 * combined; /* steps until */
     struct chain chain;
+    struct pieces in;
     int turn = 0; /* of the spares */
 
     if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM ||
@@ -357,12 +369,12 @@ int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
     chain.next = block_of(&chain, -1);
     if (own == recvbuf && allocate_spares(&chain) != MPI_SUCCESS)
         return chain.mpi_errno;
+    in = pieces_of(&chain, 1);
+    receive_piece(&chain, recvbuf, &in, true, turn);
     for (int step = 0; step < told; step++) {
-        struct pieces out = pieces_of(&chain, step), in = pieces_of(&chain, step + 1);
+        struct pieces out = pieces_of(&chain, step);
 
-        if (step == 0)
-            receive_into(&chain, chain.allocated ? chain.spare[0] : at(&chain, recvbuf, in.first),
-                         elements_of(&chain, &in));
+        in = pieces_of(&chain, step + 1);
         while (out.first < out.end || in.first < in.end) {
             if (out.first < out.end)
                 pass_on(&chain, at(&chain, step == 0 ? own : recvbuf, out.first),
@@ -370,24 +382,21 @@ int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
             out.first += chain.piece;
             if (in.first >= in.end)
                 continue;
-            await(&chain, &chain.receive);
-            void *const result = at(&chain, recvbuf, in.first), *const came = chain.spare[turn];
-            const MPI_Aint first = in.first, elements = elements_of(&chain, &in);
+            const struct pieces now = in;
+            const void *const other =
+                chain.allocated ? chain.spare[turn] : at(&chain, own, now.first);
 
+            await(&chain, &chain.receive);
             in.first += chain.piece;
             turn = !turn;
-            const int next_step = in.first < in.end ? step : step + 1;
-            const struct pieces next = next_step == step ? in : pieces_of(&chain, step + 2);
-            if (next_step < told)
-                receive_into(&chain,
-                             chain.allocated && next_step < combined
-                                 ? chain.spare[turn]
-                                 : at(&chain, recvbuf, next.first),
-                             elements_of(&chain, &next));
-            if (step < combined && chain.allocated)
-                combine(&chain, came, result, elements);
-            else if (step < combined)
-                combine(&chain, at(&chain, own, first), result, elements);
+            if (in.first < in.end) {
+                receive_piece(&chain, recvbuf, &in, step < combined, turn);
+            } else if (step + 1 < told) {
+                const struct pieces next = pieces_of(&chain, step + 2);
+                receive_piece(&chain, recvbuf, &next, step + 1 < combined, turn);
+            }
+            if (step < combined)
+                combine(&chain, other, at(&chain, recvbuf, now.first), elements_of(&chain, &now));
         }
     }
     return chain_end(&chain);
