@@ -1125,13 +1125,14 @@ void Sim::check_order() {
 // window. Credit on its way back is nobody's; a socket may bring a byte of it at a time.
 void Sim::check_credits() {
   if (loss_allowed) return;
-  std::string why = "-";
-  for (int turn = 0; turn < 10'000 && !why.empty(); ++turn) {
+  std::string why;
+  const bool whole = sim::settle(*world, ranks, 2'000, [&](int turn) {
     for (Rank& r : ranks) look(r);
-    world->skip(1'000'000);
-    if (turn >= 100) why = missing_credit();
-  }
-  if (!why.empty()) fail("%s", why.c_str());
+    if (turn < 100) return false;
+    why = missing_credit();
+    return why.empty();
+  });
+  if (!whole) fail("%s", why.c_str());
 }
 
 // Empty: none.
