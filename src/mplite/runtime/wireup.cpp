@@ -307,8 +307,9 @@ void find_unreachable(const void* table, const PeerAddress* peers, const Place* 
 // Where two ranks that share no network stack have published one address (behind NAT, clones of one
 // virtual machine), it leads to neither: they go by their others. A fault where a rank has none.
 StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, BoundedText& out) {
-  auto* places = new (std::nothrow) Place[static_cast<std::size_t>(size) * kAddressesMax];
-  auto* clashing = new (std::nothrow) std::uint8_t[static_cast<std::size_t>(size)]();
+  const std::size_t ranks = static_cast<unsigned>(size);  // gcc 14 takes it for negative otherwise
+  auto* places = new (std::nothrow) Place[ranks * kAddressesMax];
+  auto* clashing = new (std::nothrow) std::uint8_t[ranks]();
   Place a = {}, b = {};
   const bool memory = places != nullptr && clashing != nullptr;
   if (memory) {
