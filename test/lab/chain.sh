@@ -18,6 +18,10 @@ exchange=$(eager_of_rank_1 LITE_EAGER_MAX=16M MPIR_CVAR_SCAN_INTRA_ALGORITHM=rec
 [ "${chain:-none}" = 0 ] && [ "${exchange:-0}" -gt 10 ]
 result $? "rank 1 of 2 sent ${chain:-?} eager messages, ${exchange:-?} with MPICH's exchange" "$out"
 
+job 60 3 env MPIR_CVAR_NOLOCAL=1 "$programs/chain" no-memory
+! hung && [ "$code" = 0 ] && grep -qE '^chain: [0-9]+ checks, 0 failed' "$out"
+result $? "a rank without memory for its pieces: an error, nobody waits, and the next calls are right" "$out"
+
 # mpiexec must not hear of it, and end the others
 for case in lost:4 lost-all:3; do
   ranks=${case#*:}

@@ -5,6 +5,7 @@
 
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/resource.h>
 
 /* A function x -> factor * x + term, modulo 2^64: one behind the other is the operation. */
 typedef struct {
@@ -241,6 +242,72 @@ static void reduced(bool in_place, int count, MPI_Comm comm)
     free(into);
 }
 
+/* Takes what memory there is, but for pieces of less than BLOCK. */
+enum { BLOCK = 300000 };
+typedef struct Block {
+    struct Block *behind;
+} Block;
+static Block *exhaust_memory(void)
+{
+    Block *taken = NULL;
+    unsigned long pages = 0;
+    FILE *const statm = fopen("/proc/self/statm", "r");
+
+    CHECK(statm && fscanf(statm, "%lu", &pages) == 1, "statm");
+    if (statm)
+        fclose(statm);
+    struct rlimit limit;
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = pages * (rlim_t) sysconf(_SC_PAGESIZE);
+    setrlimit(RLIMIT_AS, &limit);
+    for (Block *block; (block = malloc(BLOCK)) != NULL; taken = block)
+        block->behind = taken;
+    return taken;
+}
+
+static void give_memory_back(Block *taken)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_AS, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_AS, &limit);
+    while (taken) {
+        Block *const behind = taken->behind;
+        free(taken);
+        taken = behind;
+    }
+}
+
+/* Rank 1 of three has no memory for its spares: it says so, whoever needs its data gets an error,
+ * nobody waits, and the communicator is as good as before. */
+static int no_memory(void)
+{
+    enum { COUNT = 1000000, REDUCE = ALLREDUCE + 1 };
+    static double from[COUNT], into[COUNT];
+    static const int first_to_know[] = {[SCAN] = 1, [EXSCAN] = 1, [ALLREDUCE] = 0, [REDUCE] = 1};
+
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    for (int call = SCAN; call <= REDUCE; call++) {
+        int error_class = MPI_SUCCESS;
+        MPI_Barrier(MPI_COMM_WORLD);
+        Block *const taken = my_rank == 1 ? exhaust_memory() : NULL;
+        const int code = call == REDUCE
+                             ? MPI_Reduce(from, into, COUNT, MPI_DOUBLE, MPI_SUM, 2, MPI_COMM_WORLD)
+                             : of((enum call) call, call == EXSCAN ? from : MPI_IN_PLACE, into,
+                                  COUNT, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
+        if (my_rank == 1)
+            give_memory_back(taken);
+        MPI_Error_class(code, &error_class);
+        CHECK((code != MPI_SUCCESS) == (my_rank >= first_to_know[call]), "call %d: code %d", call,
+              code);
+        CHECK(my_rank != 1 || error_class == MPI_ERR_NO_MEM, "call %d: class %d", call,
+              error_class);
+        numbers(SCAN, true, COUNT, MPI_COMM_WORLD);
+        numbers(ALLREDUCE, true, COUNT, MPI_COMM_WORLD);
+    }
+    return finish("chain");
+}
+
 /* In place, by addresses in the type: the buffer is MPI_BOTTOM. */
 static void from_bottom(enum call call, int count, MPI_Comm comm)
 {
@@ -331,6 +398,8 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     if (argc > 1 && strncmp(argv[1], "lost", 4) == 0)
         return lost(strcmp(argv[1], "lost-all") == 0);
+    if (argc > 1 && strcmp(argv[1], "no-memory") == 0)
+        return no_memory();
     const bool scans_only = argc > 1 && strcmp(argv[1], "scans") == 0;
     /* MPICH 4.0's own MPI_Allreduce in shared memory ends in a signal for MPI_BOTTOM, and for
      * elements of 320 KB. */

@@ -28,6 +28,7 @@ struct chain {
     void *place;           /* to the spares by turns */
     void *spare[2];        /* room for a piece each, where it is needed */
     void *allocated;
+    bool roomless; /* no memory for the spares */
     MPIR_Request *receive, *send;
     int tag, mpi_errno;
 };
@@ -66,21 +67,6 @@ static void chain_init(struct chain *chain, MPI_Aint count, MPI_Datatype type, M
     chain->piece = chain->size > 0 ? MPL_MAX(PIECE_BYTES / chain->size, 1) : count;
 }
 
-static int allocate_spares(struct chain *chain)
-{
-    MPI_Aint true_lb, true_extent, bytes;
-
-    MPIR_Type_get_true_extent_impl(chain->type, &true_lb, &true_extent);
-    bytes = MPL_MIN(chain->piece, chain->count) * MPL_MAX(chain->extent, true_extent);
-    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* both as malloc aligns */
-    chain->allocated = MPL_malloc((size_t) (2 * bytes), MPL_MEM_BUFFER);
-    if (chain->allocated == NULL)
-        MPIR_ERR_SET(chain->mpi_errno, MPI_ERR_NO_MEM, "**nomem");
-    for (int i = 0; i < 2 && chain->allocated != NULL; i++)
-        chain->spare[i] = (char *) chain->allocated + i * bytes - true_lb;
-    return chain->mpi_errno;
-}
-
 static void *at(const struct chain *chain, const void *buffer, MPI_Aint element)
 {
     return (char *) buffer + element * chain->extent;
@@ -103,6 +89,24 @@ static void note(struct chain *chain, int mpi_errno)
                                                    ? MPIR_ERR_PROC_FAILED
                                                    : MPIR_ERR_OTHER;
     MPIR_ERR_ADD(chain->mpi_errno, mpi_errno);
+}
+
+/* Without room for them this rank takes part without data, as after any other error. */
+static void allocate_spares(struct chain *chain)
+{
+    MPI_Aint true_lb, true_extent, bytes;
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIR_Type_get_true_extent_impl(chain->type, &true_lb, &true_extent);
+    bytes = MPL_MIN(chain->piece, chain->count) * MPL_MAX(chain->extent, true_extent);
+    bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; /* both as malloc aligns */
+    chain->allocated = MPL_malloc((size_t) (2 * bytes), MPL_MEM_BUFFER);
+    chain->roomless = chain->allocated == NULL;
+    if (chain->roomless)
+        MPIR_ERR_SET(mpi_errno, MPI_ERR_NO_MEM, "**nomem");
+    note(chain, mpi_errno);
+    for (int i = 0; i < 2 && !chain->roomless; i++)
+        chain->spare[i] = (char *) chain->allocated + i * bytes - true_lb;
 }
 
 static void await(struct chain *chain, MPIR_Request **request)
@@ -133,8 +137,8 @@ static void *spare_of(const struct chain *chain, MPI_Aint first)
 static void receive_into(struct chain *chain, void *into, MPI_Aint elements)
 {
     chain->expected = elements * chain->size;
-    note(chain, MPIC_Irecv(into, elements, chain->type, chain->previous, chain->tag, chain->comm,
-                           &chain->receive));
+    note(chain, MPIC_Irecv(into, chain->roomless ? 0 : elements, chain->type, chain->previous,
+                           chain->tag, chain->comm, &chain->receive));
 }
 
 /* The piece that begins there. Behind the last one there is none, and nothing comes to the first
@@ -160,7 +164,8 @@ static void pass_on(struct chain *chain, const void *from, MPI_Aint elements)
 
 static void copy(struct chain *chain, const void *from, void *into, MPI_Aint elements)
 {
-    note(chain, MPIR_Localcopy(from, elements, chain->type, into, elements, chain->type));
+    if (chain->mpi_errno == MPI_SUCCESS)
+        note(chain, MPIR_Localcopy(from, elements, chain->type, into, elements, chain->type));
 }
 
 /* into := before (op) into */
@@ -190,8 +195,8 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
     /* What comes may go to the result at once, and the own data be combined with it there. */
     if (own != recvbuf && MPIR_Op_is_commutative(op))
         chain.placed = true, chain.place = recvbuf;
-    else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
-        return chain.mpi_errno;
+    else if (chain.previous >= 0)
+        allocate_spares(&chain);
     start_receive(&chain, 0);
     for (MPI_Aint first = 0; first < count; first += chain.piece) {
         const MPI_Aint elements = elements_from(&chain, first);
@@ -232,8 +237,7 @@ int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
     /* The own data of a piece moves to a spare, and there it is combined for the next rank. */
     const bool in_middle = chain.previous >= 0 && chain.next >= 0;
     if (in_middle) {
-        if (allocate_spares(&chain) != MPI_SUCCESS)
-            return chain.mpi_errno;
+        allocate_spares(&chain);
         copy(&chain, own, chain.spare[0], elements_from(&chain, 0));
     }
     start_receive(&chain, 0);
@@ -274,8 +278,8 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
     chain_init(&chain, count, type, op, comm, (root + 1) % comm->local_size, MPIR_REDUCE_TAG, attr);
     if (chain.next < 0 && own != recvbuf)
         chain.placed = true, chain.place = recvbuf;
-    else if (chain.previous >= 0 && allocate_spares(&chain) != MPI_SUCCESS)
-        return chain.mpi_errno;
+    else if (chain.previous >= 0)
+        allocate_spares(&chain);
     start_receive(&chain, 0);
     for (MPI_Aint first = 0; first < count; first += chain.piece) {
         const MPI_Aint elements = elements_from(&chain, first);
@@ -367,8 +371,8 @@ int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
     chain_init(&chain, count, type, op, comm, 0, MPIR_ALLREDUCE_TAG, attr);
     chain.previous = block_of(&chain, 1);
     chain.next = block_of(&chain, -1);
-    if (own == recvbuf && allocate_spares(&chain) != MPI_SUCCESS)
-        return chain.mpi_errno;
+    if (own == recvbuf)
+        allocate_spares(&chain);
     in = pieces_of(&chain, 1);
     receive_piece(&chain, recvbuf, &in, true, turn);
     for (int step = 0; step < told; step++) {
