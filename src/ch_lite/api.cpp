@@ -96,12 +96,23 @@ const char* wrong_with_am(int peer, std::size_t header_bytes, std::uint64_t data
   return nullptr;
 }
 
+// How often gathered messages have left late so far. Without the gate, beside a handler in another
+// thread: the word is read whole.
+[[gnu::no_sanitize_thread]] inline std::uint64_t late_so_far(const Device& device) {
+  return device.counters().gathered_late;
+}
+
+// Whether what this thread sends may wait for company.
+bool may_gather(const Device& device) {
+  const ch_lite::DeviceHooks& hooks = device.options().hooks;
+  return device.may_gather() && hooks.may_gather != nullptr && hooks.may_gather(hooks.arg);
+}
+
 // The application comes to send. True: the message may wait for company.
 inline bool came_to_send(Device& device, int peer) {
   bool gather = false;
-  if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, device.counters().gathered_late))
-      [[unlikely]]
-    gather = device.may_gather();
+  if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, late_so_far(device))) [[unlikely]]
+    gather = may_gather(device);
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
   return gather;
@@ -115,10 +126,10 @@ bool came_to_access(Device& device, int peer, std::size_t bytes, unsigned flags)
   came_for(LITE_CALL_OTHER);
   if (bytes > kGatherMax) return false;
   LITE_HOT_SET(only_sends, 1);
-  const std::uint64_t late = device.counters().gathered_late;
+  const std::uint64_t late = late_so_far(device);
   const bool gather = (flags & LITE_MORE_FOLLOWS) != 0 ? device.streak().with_company(late)
                                                        : device.streak().send(peer, !alone, late);
-  return gather && device.may_gather();
+  return gather && may_gather(device);
 }
 
 bool gathered_in_company = false;  // what waits, if anything does
@@ -336,7 +347,10 @@ void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
   if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    if (hooks.guard != nullptr && hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY)) {
+    if (!may_gather(*device_current)) {  // another thread's
+      let_gathered_go();
+    } else if (hooks.guard != nullptr &&
+               hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY)) {
       LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
     } else {
       device_current->set_may_gather(false);

@@ -91,6 +91,7 @@ void leave(void*) {
   if (!g_boot->controller.in_helper()) LITE_HOT_SET(away, 1);
 }
 bool nobody_listens(void*) { return g_boot->controller.in_helper(); }
+bool may_gather(void*) { return g_boot->controller.may_gather(); }
 bool guard(void*, bool company) { return g_boot->controller.guard_gathered(company); }
 
 int (*g_host_news)() = nullptr;
@@ -224,6 +225,7 @@ DeviceHooks device_hooks() {
   hooks.give_way = give_way;
   hooks.came_back = came_back;
   hooks.leave = leave;
+  hooks.may_gather = may_gather;
   hooks.guard = guard;
   hooks.nobody_listens = nobody_listens;
   hooks.report = report;
@@ -342,7 +344,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
     return start_fault(fault, error);
   lite_set_thread_multiple(thread_multiple);
   const Tuning& tuning = b->knobs.tuning;
-  b->device->set_may_gather(b->controller.may_gather() && tuning.has(Heuristic::kCoalesce));
+  b->device->set_may_gather(tuning.has(Heuristic::kCoalesce));
   b->waiting.start(b->knobs);
   b->stall.start(b->knobs.stall_ns, *b->engine, *b->device, b->peers[rank].host);
   b->reports.open(rank, size);

@@ -281,6 +281,7 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
     g_sim->idle(*static_cast<Rank*>(arg), allowed);
   };
   device_options.hooks.leave = [](void* arg) { g_sim->leave(*static_cast<Rank*>(arg)); };
+  device_options.hooks.may_gather = [](void*) { return true; };
   device_options.hooks.guard = [](void* arg, bool) {
     return static_cast<Rank*>(arg)->guarded = true;
   };

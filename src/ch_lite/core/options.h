@@ -34,9 +34,11 @@ struct DeviceHooks {
   // The application leaves with something outstanding (lite_hot.want_arm). Ordinary context, gate
   // free.
   void (*leave)(void* arg) = nullptr;
+  // Whether guard() is there for what this thread sends. Ordinary context. Null: no.
+  bool (*may_gather)(void* arg) = nullptr;
   // The application leaves by a send and will, as it seems or as it has said (`company`), send
   // again at once: sees to it that gathered messages leave soon even so. False: it cannot. Ordinary
-  // context, gate free.
+  // context, gate free, a thread that may gather.
   bool (*guard)(void* arg, bool company) = nullptr;
   // Whether the caller of lite_progress has nobody to return an error to. Ordinary context, gate
   // free. Null: it has.

@@ -137,7 +137,7 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
 // Turned away, the gate's holder lets it go.
 void Backstop::let_gathered_go() {
   if (!driver_.enter_gate()) return;
-  driver_.run_in_handler();
+  if (state_.engine->gathered() != 0) driver_.run_in_handler();
   driver_.leave_gate();
 }
 
@@ -164,7 +164,7 @@ void Backstop::look_after_departure(sigset_t* mask) {
   ArmingPolicy& policy = state_.policy;
   const bool guarded = policy.timer_fired();
   ++engine.counters().backstops;
-  if (engine.gathered() != 0) let_gathered_go();
+  if (guarded) let_gathered_go();
   const Alarm alarm =
       policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
   switch (alarm.kind) {

@@ -227,7 +227,7 @@ bool Controller::outlast_handshake() {
 // A timer that is set is taken, if it gives the next sends time to come: setting it for each system
 // call saved would cost as much as that.
 bool Controller::guard_gathered(bool company) {
-  if (!may_gather() || !sigio_.is_owner()) return false;
+  if (!may_gather()) return false;
   const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
   if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;
   if (!backstop_.keep()) return false;

@@ -93,9 +93,10 @@ class Controller {
   // ArmingPolicy::kGatherNs, or kCompanyNs if the application has told of `company`, whatever it
   // does. False: it will not.
   bool guard_gathered(bool company);
+  // Any thread: whether this one may call it.
   bool may_gather() const {
     return state_.running && kind() == ControllerKind::kSigio && backstop_.signal() != 0 &&
-           state_.policy.has_grace();
+           sigio_.is_owner();
   }
   // The first sign of the application since leave_library(). Gate held or not.
   void came_back();

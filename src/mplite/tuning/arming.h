@@ -44,7 +44,6 @@ class ArmingPolicy {
     always_ = always;
     grace_.set_on(may_learn_ && !always);
   }
-  bool has_grace() const MPLITE_SIGNAL_SAFE { return grace_.on(); }
   bool always() const MPLITE_SIGNAL_SAFE { return always_; }
   // Whether something is to move while the application computes.
   bool needs_progress(bool outstanding) const MPLITE_SIGNAL_SAFE { return outstanding || always_; }
