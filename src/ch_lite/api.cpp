@@ -347,15 +347,12 @@ void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
   if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    if (!may_gather(*device_current)) {  // another thread's
-      let_gathered_go();
-    } else if (hooks.guard != nullptr &&
-               hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY)) {
+    // Otherwise it is another thread's, or there is no timer any more.
+    if (may_gather(*device_current) && hooks.guard != nullptr &&
+        hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY))
       LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
-    } else {
-      device_current->set_may_gather(false);
+    else
       let_gathered_go();
-    }
   }
   leave();
 }

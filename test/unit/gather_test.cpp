@@ -82,6 +82,29 @@ int sends_and_goes_away(Shared& s, int rank) {
   return 0;
 }
 
+// The same, with all signals blocked from the middle of a burst on.
+int sends_with_all_signals_blocked(Shared& s, int rank) {
+  CHECK_THAT(start(s, rank));
+  if (rank == 0) {
+    Done done;
+    CHECK_THAT(first_contact(s.word[0]));
+    sigset_t all;
+    sigfillset(&all);
+    for (int i = 1; i < kMessages; ++i) {
+      if (i == kMessages / 2) pthread_sigmask(SIG_BLOCK, &all, nullptr);
+      CHECK_THAT(isend(i, done));
+    }
+    CHECK_THAT(outside_until(s.word[0], kMessages));
+  } else {
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_THAT(take(i));
+      ++s.word[0];
+    }
+  }
+  CHECK_THAT(finish(s));
+  return 0;
+}
+
 // word[1]: writes; word[2]: messages gathered; word[3]: times that the timer let them go.
 int sends_and_leaves_by_another_call(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
@@ -439,6 +462,7 @@ START_TEST(what_was_gathered_leaves_while_the_application_computes) {
   for (const char* controller : {"sigio", "thread", "sync"}) {
     as(controller);
     run_job(sends_and_goes_away);
+    run_job(sends_with_all_signals_blocked);
   }
 }
 END_TEST

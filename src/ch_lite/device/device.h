@@ -169,8 +169,8 @@ class Device {
   mplite::Streak& streak() { return streak_; }
   // Whether small messages may wait for company: somebody has to see to it that they leave when the
   // application does not come back.
-  void set_may_gather(bool may) { may_gather_.store(may, std::memory_order_relaxed); }
-  bool may_gather() const { return may_gather_.load(std::memory_order_relaxed); }
+  void set_may_gather(bool may) { may_gather_ = may; }
+  bool may_gather() const { return may_gather_; }
 
   const DeviceOptions& options() const { return core_.options; }
   // The engine's, since start().
@@ -221,7 +221,7 @@ class Device {
   std::atomic<bool> told_outstanding_{false};
   mplite::Pace pace_;
   mplite::Streak streak_;
-  std::atomic<bool> may_gather_{false};
+  bool may_gather_ = false;
   bool progressing_ = false;
   bool dispatching_ = false;      // another packet may follow at once: acks wait to go together
   bool looking_ = false;          // in look_before_delivery()

@@ -60,6 +60,14 @@ bool Backstop::keep() {
   return signal() != 0;
 }
 
+void Backstop::unblock() const {
+  sigset_t own;
+  sigemptyset(&own);
+  sigaddset(&own, signal());
+  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+  ++state_.engine->counters().mask_calls;
+}
+
 // Callers are heard by a signal that is unblocked all the time, and the application may take it and
 // give it up again without our noticing: only one whose default is to be ignored.
 void Backstop::hear_callers() {

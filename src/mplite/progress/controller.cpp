@@ -228,6 +228,7 @@ bool Controller::outlast_handshake() {
 // call saved would cost as much as that.
 bool Controller::guard_gathered(bool company) {
   if (!may_gather()) return false;
+  backstop_.unblock();
   const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
   if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;
   if (!backstop_.keep()) return false;
