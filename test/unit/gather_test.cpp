@@ -538,4 +538,7 @@ END_TEST
 
 }  // namespace
 
-int main() { return run_tests("gather"); }
+int main() {
+  return kSignalsComeAnywhere ? run_tests("gather")
+                              : run_only("gather", {of_several_threads_the_owner_gathers});
+}
