@@ -347,7 +347,7 @@ void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
   if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    // Otherwise it is another thread's, or there is no timer any more.
+    // Otherwise it is another thread's, or nobody gets the timer's signal.
     if (may_gather(*device_current) && hooks.guard != nullptr &&
         hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY))
       LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);

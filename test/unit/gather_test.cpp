@@ -82,6 +82,27 @@ int sends_and_goes_away(Shared& s, int rank) {
   return 0;
 }
 
+// The same, where the thread that sends ends at once, and with it the timer.
+int thread_sends_and_ends(Shared& s, int rank) {
+  bool good = false;
+  std::thread([&] {
+    good = start(s, rank) && (rank == 1 || first_contact(s.word[0]));
+    Done done;
+    for (int i = 1; rank == 0 && i < kMessages; ++i) good = good && isend(i, done);
+  }).join();
+  CHECK_THAT(good);
+  if (rank == 0) {
+    CHECK_THAT(outside_until(s.word[0], kMessages));
+  } else {
+    for (int i = 0; i < kMessages; ++i) {
+      CHECK_THAT(take(i));
+      ++s.word[0];
+    }
+  }
+  CHECK_THAT(finish(s));
+  return 0;
+}
+
 // The same, with all signals blocked from the middle of a burst on.
 int sends_with_all_signals_blocked(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
@@ -463,6 +484,7 @@ START_TEST(what_was_gathered_leaves_while_the_application_computes) {
     as(controller);
     run_job(sends_and_goes_away);
     run_job(sends_with_all_signals_blocked);
+    run_job(thread_sends_and_ends);
   }
 }
 END_TEST

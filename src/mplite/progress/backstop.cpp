@@ -60,12 +60,11 @@ bool Backstop::keep() {
   return signal() != 0;
 }
 
-void Backstop::unblock() const {
-  sigset_t own;
-  sigemptyset(&own);
-  sigaddset(&own, signal());
-  pthread_sigmask(SIG_UNBLOCK, &own, nullptr);
+bool Backstop::is_blocked() const {
+  sigset_t blocked;
+  pthread_sigmask(SIG_BLOCK, nullptr, &blocked);
   ++state_.engine->counters().mask_calls;
+  return sigismember(&blocked, signal()) != 0;
 }
 
 // Callers are heard by a signal that is unblocked all the time, and the application may take it and

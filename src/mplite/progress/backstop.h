@@ -28,8 +28,8 @@ class Backstop {
   // Before it is used: the application may have taken the signal since. False: there is none any
   // more.
   bool keep();
-  // The application may have blocked it with all others.
-  void unblock() const;
+  // Whether the application has blocked it since, as with all others.
+  bool is_blocked() const;
   // Afterwards no handler of it works.
   void end();
   // The handler stays and does nothing. In the child of a fork: timers stay with the parent.

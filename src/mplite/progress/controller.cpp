@@ -7,6 +7,37 @@
 #include "mplite/progress/fork_shield.h"
 
 namespace mplite {
+namespace {
+
+// A thread that owns the signal ends: nobody gets its timer's any more. The one controller that has
+// an owner, for its end.
+pthread_mutex_t g_watched_lock = PTHREAD_MUTEX_INITIALIZER;
+Controller* g_watched = nullptr;
+
+struct OwnersEnd {
+  ~OwnersEnd() {
+    pthread_mutex_lock(&g_watched_lock);
+    if (g_watched != nullptr) g_watched->owner_ends();
+    pthread_mutex_unlock(&g_watched_lock);
+  }
+};
+
+// In the owner.
+void watch_owner(Controller* controller) {
+  static thread_local OwnersEnd end;
+  (void)&end;
+  pthread_mutex_lock(&g_watched_lock);
+  g_watched = controller;
+  pthread_mutex_unlock(&g_watched_lock);
+}
+
+void unwatch_owner() {
+  pthread_mutex_lock(&g_watched_lock);
+  g_watched = nullptr;
+  pthread_mutex_unlock(&g_watched_lock);
+}
+
+}  // namespace
 
 int Controller::start(Engine& engine, const Options& options, char* error, std::size_t error_size) {
   state_.engine = &engine;
@@ -19,7 +50,10 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   if (options.kind == ControllerKind::kSigio) {
     rc = sigio_.start(options.signal, error, error_size);
     signal_started_ = rc == 0;
-    if (signal_started_) backstop_.start(wants_backstop_);
+    if (signal_started_) {
+      backstop_.start(wants_backstop_);
+      watch_owner(this);
+    }
   }
   if (options.kind == ControllerKind::kThread) rc = helper_.start(error, error_size);
   if (options.kind == ControllerKind::kSync) {  // nobody is ever told
@@ -57,6 +91,7 @@ void Controller::stop() {
 
 void Controller::stop_signal() {
   signal_started_ = false;
+  unwatch_owner();
   const bool alone = sigio_.withdraw(backstop_.signal());
   backstop_.end();
   sigio_.end(alone);
@@ -204,7 +239,16 @@ bool Controller::take_over() {
   backstop_.drop_timer();
   sigio_.adopt_this_thread();
   backstop_.start(wants_backstop_);
+  watch_owner(this);
   return true;
+}
+
+void Controller::owner_ends() {
+  if (!state_.running || !sigio_.is_owner()) return;
+  sigio_.owner_ends();
+  if (!may_gather() || t_gate_depth > 0) return;
+  Hold hold(state_.engine->gate());
+  if (state_.engine->gathered() != 0) state_.poll_all();
 }
 
 // A first message waits for its connection, which is made within a fraction of a millisecond when
@@ -227,8 +271,7 @@ bool Controller::outlast_handshake() {
 // A timer that is set is taken, if it gives the next sends time to come: setting it for each system
 // call saved would cost as much as that.
 bool Controller::guard_gathered(bool company) {
-  if (!may_gather()) return false;
-  backstop_.unblock();
+  if (!may_gather() || backstop_.is_blocked()) return false;
   const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
   if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;
   if (!backstop_.keep()) return false;

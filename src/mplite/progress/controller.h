@@ -98,6 +98,8 @@ class Controller {
     return state_.running && kind() == ControllerKind::kSigio && backstop_.signal() != 0 &&
            sigio_.is_owner();
   }
+  // Any thread, at its end: what waits for the owner's timer leaves now, if this is the owner.
+  void owner_ends();
   // The first sign of the application since leave_library(). Gate held or not.
   void came_back();
   // A wait of the application's begins to find nothing. Owning thread, gate held or not.

@@ -31,6 +31,7 @@ int SigioDriver::start(int signal, char* error, std::size_t error_size) {
     return -EBUSY;
   }
   owner_tid_ = static_cast<int>(syscall(SYS_gettid));
+  owner_ended_ = false;
   owner_gives_back_.store(false);
   sigemptyset(&set_);
   sigaddset(&set_, signal);
@@ -105,13 +106,14 @@ int SigioDriver::signal_owner(int signal) {
 }
 
 bool SigioDriver::owner_is_gone() const {
-  return syscall(SYS_tgkill, getpid(), owner_tid_, 0) != 0 && errno == ESRCH;
+  return owner_ended_ || (syscall(SYS_tgkill, getpid(), owner_tid_, 0) != 0 && errno == ESRCH);
 }
 
 void SigioDriver::adopt_this_thread() {
   choose_overflow();
   BorrowedMask::borrow(set_);
   owner_tid_ = this_thread_id();
+  owner_ended_ = false;
   if (still_ours()) handler_.reinstall();
   state_.engine->set_signal_driven(owner_tid_, signal());
 }

@@ -40,6 +40,8 @@ class SigioDriver {
   // Any thread.
   bool is_owner() const MPLITE_SIGNAL_SAFE { return this_thread_id() == owner_tid_; }
   bool owner_is_gone() const MPLITE_SIGNAL_SAFE;
+  // The owner, at its end. The kernel still knows a main thread that has ended before the others.
+  void owner_ends() { owner_ended_ = true; }
   // Another thread waits, again: whether the owner has ended, asked of the kernel now and then.
   bool owner_has_ended() MPLITE_SIGNAL_SAFE {
     return foreign_waits_++ % 256 == 0 && owner_is_gone();
@@ -92,6 +94,7 @@ class SigioDriver {
   ProgressState& state_;
   HostThread& host_thread_;
   int owner_tid_ = 0;
+  std::atomic<bool> owner_ended_{false};
   unsigned foreign_waits_ = 0;
   sigset_t set_ = {};  // what is blocked and unblocked
   std::atomic<bool> owner_gives_back_{false};
