@@ -62,6 +62,14 @@ bool take(int number) {
 }
 
 // word[0]: messages that the receiver has.
+bool take_all(Shared& s) {
+  for (int i = 0; i < kMessages; ++i) {
+    if (!take(i)) return false;
+    ++s.word[0];
+  }
+  return true;
+}
+
 int sends_and_goes_away(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
   if (rank == 0) {
@@ -94,16 +102,13 @@ int thread_sends_and_ends(Shared& s, int rank) {
   if (rank == 0) {
     CHECK_THAT(outside_until(s.word[0], kMessages));
   } else {
-    for (int i = 0; i < kMessages; ++i) {
-      CHECK_THAT(take(i));
-      ++s.word[0];
-    }
+    CHECK_THAT(take_all(s));
   }
   CHECK_THAT(finish(s));
   return 0;
 }
 
-// The same, with all signals blocked from the middle of a burst on.
+// The same, with all signals blocked since the start.
 int sends_with_all_signals_blocked(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
   if (rank == 0) {
@@ -111,16 +116,11 @@ int sends_with_all_signals_blocked(Shared& s, int rank) {
     CHECK_THAT(first_contact(s.word[0]));
     sigset_t all;
     sigfillset(&all);
-    for (int i = 1; i < kMessages; ++i) {
-      if (i == kMessages / 2) pthread_sigmask(SIG_BLOCK, &all, nullptr);
-      CHECK_THAT(isend(i, done));
-    }
+    pthread_sigmask(SIG_BLOCK, &all, nullptr);
+    for (int i = 1; i < kMessages; ++i) CHECK_THAT(isend(i, done));
     CHECK_THAT(outside_until(s.word[0], kMessages));
   } else {
-    for (int i = 0; i < kMessages; ++i) {
-      CHECK_THAT(take(i));
-      ++s.word[0];
-    }
+    CHECK_THAT(take_all(s));
   }
   CHECK_THAT(finish(s));
   return 0;
@@ -142,10 +142,7 @@ int sends_and_leaves_by_another_call(Shared& s, int rank) {
     s.word[3] = static_cast<int>(counters.gathered_late);
     CHECK_THAT(outside_until(s.word[0], kMessages));
   } else {
-    for (int i = 0; i < kMessages; ++i) {
-      CHECK_THAT(take(i));
-      ++s.word[0];
-    }
+    CHECK_THAT(take_all(s));
   }
   CHECK_THAT(finish(s));
   return 0;
@@ -474,7 +471,7 @@ void check_undisturbed_job(int (*play)(Shared&, int), int late, void (*check)(Sh
     Shared& s = run_job(play);
     if (!kSignalsComeAnywhere) return;
     if (s.word[late] == 0) return check(s);
-    usleep(static_cast<useconds_t>(i) * 20'000);
+    usleep(static_cast<useconds_t>(i) * 10'000);
   }
   ck_abort_msg("in each of %d jobs the timer sent what was gathered", kTries);
 }
