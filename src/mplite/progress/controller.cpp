@@ -22,18 +22,16 @@ struct OwnersEnd {
   }
 };
 
-// In the owner.
-void watch_owner(Controller* controller) {
+// In the owner. Gate held or not: no lock, as owner_ends() takes the gate with the lock held.
+void watch_this_thread() {
   static thread_local OwnersEnd end;
   (void)&end;
-  pthread_mutex_lock(&g_watched_lock);
-  g_watched = controller;
-  pthread_mutex_unlock(&g_watched_lock);
 }
 
-void unwatch_owner() {
+// Gate free. Null: nobody's.
+void watch_owner_of(Controller* controller) {
   pthread_mutex_lock(&g_watched_lock);
-  g_watched = nullptr;
+  g_watched = controller;
   pthread_mutex_unlock(&g_watched_lock);
 }
 
@@ -52,7 +50,8 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
     signal_started_ = rc == 0;
     if (signal_started_) {
       backstop_.start(wants_backstop_);
-      watch_owner(this);
+      watch_this_thread();
+      watch_owner_of(this);
     }
   }
   if (options.kind == ControllerKind::kThread) rc = helper_.start(error, error_size);
@@ -91,7 +90,7 @@ void Controller::stop() {
 
 void Controller::stop_signal() {
   signal_started_ = false;
-  unwatch_owner();
+  watch_owner_of(nullptr);
   const bool alone = sigio_.withdraw(backstop_.signal());
   backstop_.end();
   sigio_.end(alone);
@@ -239,16 +238,16 @@ bool Controller::take_over() {
   backstop_.drop_timer();
   sigio_.adopt_this_thread();
   backstop_.start(wants_backstop_);
-  watch_owner(this);
+  watch_this_thread();
   return true;
 }
 
 void Controller::owner_ends() {
-  if (!state_.running || !sigio_.is_owner()) return;
-  sigio_.owner_ends();
-  if (!may_gather() || t_gate_depth > 0) return;
+  if (!state_.running || !sigio_.is_owner() || t_gate_depth > 0) return;
   Hold hold(state_.engine->gate());
-  if (state_.engine->gathered() != 0) state_.poll_all();
+  if (!sigio_.is_owner()) return;  // another one has taken over meanwhile
+  sigio_.owner_ends();
+  if (may_gather() && state_.engine->gathered() != 0) state_.poll_all();
 }
 
 // A first message waits for its connection, which is made within a fraction of a millisecond when
