@@ -5,6 +5,7 @@ if BUILD_CH4_NETMOD_LITE
 
 noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
                       src/mpid/ch4/netmod/lite/lite_calls.h \
+                      src/mpid/ch4/netmod/lite/lite_coll.h \
                       src/mpid/ch4/netmod/lite/lite_copy.h \
                       src/mpid/ch4/netmod/lite/lite_host.h \
                       src/mpid/ch4/netmod/lite/lite_kernels.h \
@@ -13,6 +14,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_accumulate.c \
+                      src/mpid/ch4/netmod/lite/lite_alltoall.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
                       src/mpid/ch4/netmod/lite/lite_barrier.c \
                       src/mpid/ch4/netmod/lite/lite_call_lock.c \

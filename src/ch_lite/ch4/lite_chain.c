@@ -9,15 +9,14 @@
  * MPIR_CVAR_SCAN_INTRA_ALGORITHM, MPIR_CVAR_EXSCAN_INTRA_ALGORITHM,
  * MPIR_CVAR_REDUCE_INTRA_ALGORITHM and MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM, when the user sets
  * them, go back to the host's. */
-#include "lite_impl.h"
+#include "lite_coll.h"
 
 #define PIECE_BYTES (256 * 1024)
 #define ALIGNMENT 64
 #define RING_RANKS_MAX 3
 
 struct chain {
-    MPIR_Comm *comm;
-    MPIDI_LITE_coll_attr attr;
+    struct MPIDI_LITE_coll coll;
     MPI_Datatype type;
     MPI_Op op;
     int previous, next;    /* -1: none */
@@ -30,7 +29,6 @@ struct chain {
     void *allocated;
     bool roomless; /* no memory for the spares */
     MPIR_Request *receive, *send;
-    int tag, mpi_errno;
 };
 
 /* There are pieces for all ranks. */
@@ -54,11 +52,11 @@ static void chain_init(struct chain *chain, MPI_Aint count, MPI_Datatype type, M
     const int size_of_comm = comm->local_size, last = (first + size_of_comm - 1) % size_of_comm;
 
     memset(chain, 0, sizeof *chain);
-    chain->comm = comm;
-    chain->attr = attr;
+    chain->coll.comm = comm;
+    chain->coll.attr = attr;
     chain->type = type;
     chain->op = op;
-    chain->tag = tag;
+    chain->coll.tag = tag;
     chain->previous = comm->rank == first ? -1 : (comm->rank + size_of_comm - 1) % size_of_comm;
     chain->next = comm->rank == last ? -1 : (comm->rank + 1) % size_of_comm;
     chain->count = count;
@@ -77,18 +75,11 @@ static MPI_Aint elements_from(const struct chain *chain, MPI_Aint first)
     return MPL_MIN(chain->piece, chain->count - first);
 }
 
-/* After an error the chain goes on, so that nobody waits, with messages without data: that is how
- * the ranks behind this one hear of it: of the hosts that were looked at, 4.0 marks the tag for
- * that, 4.3 and 5.0 do not. */
+/* After an error messages without data follow: that is how the ranks behind this one hear of it: of
+ * the hosts that were looked at, 4.0 marks the tag for that, 4.3 and 5.0 do not. */
 static void note(struct chain *chain, int mpi_errno)
 {
-    if (likely(mpi_errno == MPI_SUCCESS))
-        return;
-    if (chain->mpi_errno == MPI_SUCCESS)
-        MPIDI_LITE_COLL_ERRORS(chain->attr) |= MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED
-                                                   ? MPIR_ERR_PROC_FAILED
-                                                   : MPIR_ERR_OTHER;
-    MPIR_ERR_ADD(chain->mpi_errno, mpi_errno);
+    MPIDI_LITE_coll_note(&chain->coll, mpi_errno);
 }
 
 /* Without room for them this rank takes part without data, as after any other error. */
@@ -111,21 +102,7 @@ static void allocate_spares(struct chain *chain)
 
 static void await(struct chain *chain, MPIR_Request **request)
 {
-    int mpi_errno;
-
-    if (*request == NULL)
-        return;
-    mpi_errno = MPIDI_LITE_COLL_WAIT(*request, chain->attr);
-    if (mpi_errno == MPI_SUCCESS)
-        mpi_errno = (*request)->status.MPI_ERROR;
-    if (mpi_errno == MPI_SUCCESS &&
-        (MPIDI_LITE_COLL_WAS_TOLD(chain->attr) ||
-         ((*request)->kind == MPIR_REQUEST_KIND__RECV &&
-          MPIR_STATUS_GET_COUNT((*request)->status) != chain->expected)))
-        MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**coll_fail");
-    MPIR_Request_free(*request);
-    *request = NULL;
-    note(chain, mpi_errno);
+    MPIDI_LITE_coll_await(&chain->coll, request, chain->expected);
 }
 
 /* By turns. */
@@ -138,7 +115,7 @@ static void receive_into(struct chain *chain, void *into, MPI_Aint elements)
 {
     chain->expected = elements * chain->size;
     note(chain, MPIC_Irecv(into, chain->roomless ? 0 : elements, chain->type, chain->previous,
-                           chain->tag, chain->comm, &chain->receive));
+                           chain->coll.tag, chain->coll.comm, &chain->receive));
 }
 
 /* The piece that begins there. Behind the last one there is none, and nothing comes to the first
@@ -156,22 +133,22 @@ static void pass_on(struct chain *chain, const void *from, MPI_Aint elements)
     if (chain->next < 0)
         return;
     await(chain, &chain->send);
-    if (chain->mpi_errno != MPI_SUCCESS)
+    if (chain->coll.mpi_errno != MPI_SUCCESS)
         elements = 0;
-    note(chain, MPIC_Isend(from, elements, chain->type, chain->next, chain->tag, chain->comm,
-                           &chain->send, chain->attr));
+    note(chain, MPIC_Isend(from, elements, chain->type, chain->next, chain->coll.tag,
+                           chain->coll.comm, &chain->send, chain->coll.attr));
 }
 
 static void copy(struct chain *chain, const void *from, void *into, MPI_Aint elements)
 {
-    if (chain->mpi_errno == MPI_SUCCESS)
+    if (chain->coll.mpi_errno == MPI_SUCCESS)
         note(chain, MPIR_Localcopy(from, elements, chain->type, into, elements, chain->type));
 }
 
 /* into := before (op) into */
 static void combine(struct chain *chain, const void *before, void *into, MPI_Aint elements)
 {
-    if (chain->mpi_errno == MPI_SUCCESS)
+    if (chain->coll.mpi_errno == MPI_SUCCESS)
         note(chain, MPIR_Reduce_local(before, into, elements, chain->type, chain->op));
 }
 
@@ -179,7 +156,7 @@ static int chain_end(struct chain *chain)
 {
     await(chain, &chain->send);
     MPL_free(chain->allocated);
-    return chain->mpi_errno;
+    return chain->coll.mpi_errno;
 }
 
 int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
@@ -314,14 +291,14 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
 
 static int block_of(const struct chain *chain, int step)
 {
-    const int ranks = chain->comm->local_size;
+    const int ranks = chain->coll.comm->local_size;
 
-    return (chain->comm->rank - step + 2 * ranks) % ranks;
+    return (chain->coll.comm->rank - step + 2 * ranks) % ranks;
 }
 
 static MPI_Aint block_begin(const struct chain *chain, int block)
 {
-    const MPI_Aint ranks = chain->comm->local_size;
+    const MPI_Aint ranks = chain->coll.comm->local_size;
 
     return chain->count / ranks * block + MPL_MIN(block, chain->count % ranks);
 }

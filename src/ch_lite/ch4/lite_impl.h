@@ -389,6 +389,15 @@ int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
+int MPIDI_LITE_mpi_alltoallv(const void *sendbuf, const MPI_Aint *sendcounts,
+                             const MPI_Aint *sdispls, MPI_Datatype sendtype, void *recvbuf,
+                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
+                             MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_alltoallw(const void *sendbuf, const MPI_Aint *sendcounts,
+                             const MPI_Aint *sdispls, const MPI_Datatype *sendtypes, void *recvbuf,
+                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
+                             const MPI_Datatype *recvtypes, MPIR_Comm *comm,
+                             MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                              MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,

@@ -1,0 +1,47 @@
+/* What the collective calls of lite_chain.c and lite_alltoall.c share: a call goes on after an
+ * error, so that nobody waits for it, returns the first one, and its messages tell of it. */
+#ifndef LITE_COLL_H_INCLUDED
+#define LITE_COLL_H_INCLUDED
+
+#include "lite_impl.h"
+
+struct MPIDI_LITE_coll {
+    MPIR_Comm *comm;
+    MPIDI_LITE_coll_attr attr;
+    int tag, mpi_errno;
+};
+
+static inline void MPIDI_LITE_coll_note(struct MPIDI_LITE_coll *coll, int mpi_errno)
+{
+    if (likely(mpi_errno == MPI_SUCCESS))
+        return;
+    if (coll->mpi_errno == MPI_SUCCESS)
+        MPIDI_LITE_COLL_ERRORS(coll->attr) |= MPIR_ERR_GET_CLASS(mpi_errno) == MPIX_ERR_PROC_FAILED
+                                                  ? MPIR_ERR_PROC_FAILED
+                                                  : MPIR_ERR_OTHER;
+    MPIR_ERR_ADD(coll->mpi_errno, mpi_errno);
+}
+
+/* Waits for the request, if there is one, and frees it. A receive has to bring `expected` bytes, if
+ * that is not negative. */
+static inline void MPIDI_LITE_coll_await(struct MPIDI_LITE_coll *coll, MPIR_Request **request,
+                                         MPI_Aint expected)
+{
+    int mpi_errno;
+
+    if (*request == NULL)
+        return;
+    mpi_errno = MPIDI_LITE_COLL_WAIT(*request, coll->attr);
+    if (mpi_errno == MPI_SUCCESS)
+        mpi_errno = (*request)->status.MPI_ERROR;
+    if (mpi_errno == MPI_SUCCESS &&
+        (MPIDI_LITE_COLL_WAS_TOLD(coll->attr) ||
+         ((*request)->kind == MPIR_REQUEST_KIND__RECV && expected >= 0 &&
+          MPIR_STATUS_GET_COUNT((*request)->status) != expected)))
+        MPIR_ERR_SET(mpi_errno, MPI_ERR_OTHER, "**coll_fail");
+    MPIR_Request_free(*request);
+    *request = NULL;
+    MPIDI_LITE_coll_note(coll, mpi_errno);
+}
+
+#endif

@@ -1,0 +1,15 @@
+# hosts: 2
+# MPI_Alltoallv and MPI_Alltoallw (lite_alltoall.c) give what the definition says.
+. "$(dirname "$0")/lab.sh"
+
+for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1 MPIR_CVAR_ALLTOALL_THROTTLE=1 MPIR_CVAR_ALLTOALL_THROTTLE=0; do
+  job 120 4 env $variables "$programs/alltoall"
+  ! hung && [ "$code" = 0 ] && grep -qE '^alltoall: [0-9]+ checks, 0 failed' "$out"
+  result $? "blocks of all kinds among four ranks, $variables" "$out"
+done
+
+# mpiexec must not hear of it, and end the others
+job 40 3 -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/alltoall' lost; true"
+! hung && [ "$(grep -cE '^alltoall: rank [12]: an error' "$out")" = 2 ]
+result $? "when rank 0 of 3 dies before the call, both others get an error" "$out"
+plan
