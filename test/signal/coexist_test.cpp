@@ -452,6 +452,30 @@ int take_overflow(Shared& s, int rank) {
   return finish(s) ? 0 : __LINE__;
 }
 
+// It takes that while it is away from the library, `armed` or behind a departure that was trusted.
+int take_overflow_away(Shared& s, int rank, bool armed) {
+  std::vector<std::uint8_t> data(kBulkBytes), wanted(kBulkBytes);
+  Done done;
+  sigset_t before;
+  fill(wanted, 5);
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  if (rank == 1) {
+    if (!barrier(s, 20) || !send(wanted.data(), kBulkBytes, 0, 9, done) || !wait_for(done))
+      return __LINE__;
+    usleep(50'000);  // rank 0 waits, with the signal blocked
+    return exchange(rank, 8, 2) && finish(s) ? 0 : __LINE__;
+  }
+  if (!receive(data.data(), kBulkBytes, 1, 9, done) || !leave_trusted(&before)) return __LINE__;
+  if (armed && !gets_armed()) return __LINE__;
+  signal(SIGIO, own_handler);
+  lite_host_exit();
+  if (!barrier(s, 20) || !fills_while_computing(data, wanted)) return __LINE__;
+  if (!wait_for(done) || data != wanted || !exchange(rank, 8, 2)) return __LINE__;
+  if (!is_blocked(SIGRTMIN + 1) || is_blocked(SIGIO)) return __LINE__;
+  if (g_own_signals != 0 || raise(SIGIO) != 0 || g_own_signals != 1) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
 // With a real-time signal; the application has blocked SIGIO, as who takes it by sigwait does, and
 // has no handler.
 int overflow_signal_is_blocked(Shared& s, int rank) {
@@ -805,6 +829,16 @@ END_TEST
 START_TEST(signal_of_the_overflow_may_be_taken) {
   setenv("LITE_SIGNAL", "RTMIN+1", 1);
   run_job(take_overflow);
+}
+END_TEST
+START_TEST(signal_of_the_overflow_may_be_taken_behind_a_trusted_departure) {
+  setenv("LITE_SIGNAL", "RTMIN+1", 1);
+  run_job([](Shared& s, int rank) { return take_overflow_away(s, rank, false); });
+}
+END_TEST
+START_TEST(signal_of_the_overflow_may_be_taken_while_it_is_open) {
+  setenv("LITE_SIGNAL", "RTMIN+1", 1);
+  run_job([](Shared& s, int rank) { return take_overflow_away(s, rank, true); });
 }
 END_TEST
 START_TEST(blocked_signal_of_the_overflow_stays_blocked) {

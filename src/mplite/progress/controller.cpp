@@ -156,7 +156,7 @@ void Controller::leave_library(int call) {
 void Controller::stay_away() {
   if (!state_.running || kind() != ControllerKind::kSigio) return;
   // the application may have taken the signal since
-  if (armed() && sigio_.is_owner() && !sigio_.still_ours()) {
+  if (armed() && sigio_.is_owner() && (!sigio_.still_ours() || sigio_.overflow_is_taken())) {
     disarm();
     arm(false, state_.now_ns());
   }
@@ -180,7 +180,7 @@ void Controller::leave_by_signal(int call) {
     backstop_.set_timer(policy.departure_timer_ns(left_ns));
     return policy.handled(state_.now_ns() - left_ns);
   }
-  if (armed() && sigio_.still_ours()) return;
+  if (armed() && sigio_.still_ours() && !sigio_.overflow_is_taken()) return;
   if (armed()) disarm();  // the application has taken the signal since
   arm(!mine, left_ns);
 }

@@ -143,6 +143,20 @@ void SigioDriver::choose_overflow() {
     sigaddset(&set_, SIGIO);
 }
 
+bool SigioDriver::overflow_is_taken() const {
+  if (overflow_.signal() == 0) return false;
+  ++state_.engine->counters().mask_calls;
+  return !overflow_.is_ours();
+}
+
+// The application has it from now on. Not in the mask yet.
+bool SigioDriver::loses_overflow() {
+  if (!overflow_is_taken()) return false;
+  overflow_.forget();
+  sigdelset(&set_, SIGIO);
+  return true;
+}
+
 bool SigioDriver::still_ours() const {
   ++state_.engine->counters().mask_calls;
   return handler_.is_ours();
@@ -150,14 +164,7 @@ bool SigioDriver::still_ours() const {
 
 bool SigioDriver::keep(bool& changed) {
   changed = false;
-  if (overflow_.signal() != 0) {
-    ++state_.engine->counters().mask_calls;
-    if (!overflow_.is_ours()) {
-      overflow_.forget();
-      sigdelset(&set_, SIGIO);
-      BorrowedMask::give_back(SIGIO);
-    }
-  }
+  if (loses_overflow()) BorrowedMask::give_back(SIGIO);
   if (still_ours()) return true;
   changed = true;
   return change_signal();
@@ -216,7 +223,8 @@ void SigioDriver::block() {
   ++state_.engine->counters().mask_calls;
 }
 
-void SigioDriver::unblock_in(sigset_t* mask) const {
+void SigioDriver::unblock_in(sigset_t* mask) {
+  if (loses_overflow()) BorrowedMask::give_back_in(mask, SIGIO);
   sigdelset(mask, signal());
   if (sigismember(&set_, SIGIO) == 1) sigdelset(mask, SIGIO);
 }

@@ -122,14 +122,16 @@ void BorrowedMask::forget_pending() { take_pending(t_mask.of_ours); }
 
 // Both ways: while armed, a signal is unblocked that the application may have blocked.
 void BorrowedMask::give_back_in(sigset_t* mask) {
-  for (int signal = 1; signal < NSIG; ++signal) {
-    if (sigismember(&t_mask.of_ours, signal) != 1) continue;
-    if (sigismember(&t_mask.before, signal) == 1)
-      sigaddset(mask, signal);
-    else
-      sigdelset(mask, signal);
-  }
-  sigemptyset(&t_mask.of_ours);
+  for (int signal = 1; signal < NSIG; ++signal) give_back_in(mask, signal);
+}
+
+void BorrowedMask::give_back_in(sigset_t* mask, int signal) {
+  if (sigismember(&t_mask.of_ours, signal) != 1) return;
+  if (sigismember(&t_mask.before, signal) == 1)
+    sigaddset(mask, signal);
+  else
+    sigdelset(mask, signal);
+  sigdelset(&t_mask.of_ours, signal);
 }
 
 void BorrowedMask::give_back() {

@@ -35,7 +35,7 @@ class InstalledHandler {
   // As it was before install(). Only if it is ours: otherwise it is the application's now.
   void restore();
   // From now on it is the application's.
-  void forget() { signal_ = 0; }
+  void forget() MPLITE_SIGNAL_SAFE { signal_ = 0; }
 
   int signal() const MPLITE_SIGNAL_SAFE { return signal_; }  // 0: none
 
@@ -62,6 +62,7 @@ struct BorrowedMask {
   static void give_back(int signal);
   // In the mask that an interrupted thread goes on with.
   static void give_back_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  static void give_back_in(sigset_t* mask, int signal) MPLITE_SIGNAL_SAFE;
 };
 
 // From the first to the last line of a handler: keeps errno, and is_waited_for by
