@@ -646,13 +646,6 @@ void FakeNet::stop_receiving(int fd) {
     s->deaf_since = world_.now_;
 }
 
-// Of an end or a reset it does not tell.
-bool FakeNet::has_input(int fd) {
-  Call call(*this);
-  const FakeWorld::Socket* s = world_.own(host_, fd, "has_input");
-  return s == nullptr || (!world_.blind && world_.readable_bytes(*s) > 0);
-}
-
 void FakeNet::close(int fd) {
   Call call(*this);
   if (world_.own(host_, fd, "close") == nullptr) return;

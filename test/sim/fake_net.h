@@ -134,7 +134,6 @@ class FakeWorld {
   int fail_open = 0;                   // and of open_stream()
   int descriptors_left = -1;           // of host 0; -1: any number
   int accepts_without_descriptor = 0;  // by everybody
-  bool blind = false;                  // has_input() sees nothing
   Random& random() { return random_; }
 
  private:
@@ -238,7 +237,6 @@ class FakeNet final : public mplite::Net {
   int accept(int listener, sockaddr_storage& from) override;
   std::int64_t read(int fd, const iovec* iov, int iovs) override;
   std::int64_t write(int fd, const iovec* iov, int iovs) override;
-  bool has_input(int fd) override;
   std::int64_t unacknowledged(int fd) override;
   void stop_receiving(int fd) override;
   void close(int fd) override;

@@ -444,32 +444,6 @@ START_REPEATED_TEST(arriving_data_raises_the_chosen_signal_in_the_chosen_thread,
 }
 END_TEST
 
-START_TEST(input_is_seen_without_a_read_whatever_the_mark) {
-  Link link;
-  char block[200] = {};
-  const auto has = [&](bool wanted) {  // what is written is there in a moment
-    for (int i = 0; i < 1000 && link.net.has_input(link.b) != wanted; ++i) usleep(1000);
-    return link.net.has_input(link.b) == wanted;
-  };
-  ck_assert(link.net.has_input(-1));  // not known: a read will tell
-  std::uint32_t used[9];
-  socklen_t length = sizeof used;
-  if (getsockopt(link.b, SOL_SOCKET, SO_MEMINFO, used, &length) != 0)
-    return;  // a kernel before 4.12 tells of nothing
-  ck_assert(has(false));
-  ck_assert_int_eq(link.net.set_receive_low_water(link.b, 100'000), 0);
-  ck_assert_int_eq(link.write(link.a, block, 150), 150);
-  ck_assert(has(true));
-  ck_assert_int_eq(link.read(link.b, block, 100), 100);
-  ck_assert(has(true));
-  ck_assert_int_eq(link.read(link.b, block, 200), 50);
-  ck_assert(has(false));
-  shutdown(link.a, SHUT_WR);
-  ck_assert(has(true));
-  ck_assert_int_eq(link.read(link.b, block, 1), 0);
-}
-END_TEST
-
 START_TEST(low_water_mark_holds_readiness_back) {
   Link link;
   NetEvent event;

@@ -144,7 +144,6 @@ START_TEST(input_that_was_taken_from_the_socket_is_told) {
   stream.world.pass(10'000);
   ck_assert_int_eq(stream.to.held_input(&event, 1), 0);
   ck_assert_int_eq(stream.read(10), 10);
-  ck_assert(stream.to.has_input(stream.in));
   ck_assert_int_eq(stream.to.held_input(nullptr, 0), 1);
   ck_assert_int_eq(stream.to.held_input(&event, 1), 1);
   ck_assert_uint_eq(event.token, 9);

@@ -35,12 +35,12 @@ class Tuning(unittest.TestCase):
                 self.assertEqual(sizes != "", pattern in ("pingpong", "stream", "bidirectional", "overlap"), pattern)
 
     def test_those_of_one_pattern_share_a_run(self):
-        plan = tuning.plan_of(["peek", "first_look", "coalesce"])
-        self.assertEqual(plan["pingpong"], (["peek", "first_look"], [8, 1024, 2048, 8192, 32768, 57344]))
+        plan = tuning.plan_of(["repoll", "first_look", "coalesce"])
+        self.assertEqual(plan["pingpong"], (["repoll", "first_look"], [8, 1024, 2048, 8192, 32768, 57344]))
         self.assertEqual(plan["rate"], (["coalesce"], []))
 
     def test_variants_differ_by_the_switch(self):
-        self.assertEqual(tuning.variants_of("/p", ["peek"])[0::2], ["auto=/p,LITE_TUNING=auto", "peek=/p,LITE_TUNING=-peek"])
+        self.assertEqual(tuning.variants_of("/p", ["repoll"])[0::2], ["auto=/p,LITE_TUNING=auto", "repoll=/p,LITE_TUNING=-repoll"])
 
     def test_gain_is_the_median_of_rounds(self):
         samples = []
@@ -67,8 +67,8 @@ class Tuning(unittest.TestCase):
         self.assertEqual([(row["pattern"], round(row["gain"]), round(row["noise"])) for row in found], [("shared memory, known", 10, 1)])
 
     def test_what_earns_little_is_named(self):
-        rows = [{"heuristic": name, "pattern": "rate", "bytes": 8, "gain": value, "low": value, "high": value, "noise": 0.1} for name, value in (("peek", 1.9), ("halves", 2))]
-        self.assertIn("Less than 2 everywhere: peek.", tuning.table(rows, ["peek", "halves"]))
+        rows = [{"heuristic": name, "pattern": "rate", "bytes": 8, "gain": value, "low": value, "high": value, "noise": 0.1} for name, value in (("repoll", 1.9), ("halves", 2))]
+        self.assertIn("Less than 2 everywhere: repoll.", tuning.table(rows, ["repoll", "halves"]))
 
 
 if __name__ == "__main__":

@@ -27,17 +27,18 @@ START_TEST(auto_is_all_and_off_is_none) {
 END_TEST
 
 START_TEST(list_changes_auto_or_off) {
-  ck_assert(parsed("-peek,-halves") ==
-            Tuning().set(Heuristic::kPeek, false).set(Heuristic::kHalves, false));
-  ck_assert(parsed("auto,-peek") == Tuning().set(Heuristic::kPeek, false));
+  ck_assert(parsed("-repoll,-halves") ==
+            Tuning().set(Heuristic::kRepoll, false).set(Heuristic::kHalves, false));
+  ck_assert(parsed("auto,-repoll") == Tuning().set(Heuristic::kRepoll, false));
   ck_assert(parsed("off,+low_water") == Tuning::none().set(Heuristic::kLowWater, true));
-  ck_assert(parsed("-peek,+peek") == Tuning());  // the last word counts
+  ck_assert(parsed("-repoll,+repoll") == Tuning());  // the last word counts
 }
 END_TEST
 
 START_TEST(bad_lists_are_refused_and_change_nothing) {
-  for (const char* text : {"", "on", "peek", "+", "-", "-peek,", ",-peek", "-nothing", "-peek,off",
-                           "-peek,auto", "-pee", "-peekk", "off,low_water", "- peek", "--peek"}) {
+  for (const char* text :
+       {"", "on", "repoll", "+", "-", "-repoll,", ",-repoll", "-nothing", "-repoll,off",
+        "-repoll,auto", "-repol", "-repolll", "off,low_water", "- repoll", "--repoll"}) {
     Tuning tuning = Tuning::of(5);
     char why[256] = "";
     ck_assert_msg(!parse_tuning(text, tuning, why, sizeof why), "%s", text);

@@ -20,7 +20,6 @@ Poller::Poller(EngineCore& core, const Parts& parts) : core_(core), parts_(parts
   const Tuning& tuning = core.options.tuning;
   if (!tuning.has(Heuristic::kFusedPoll)) unfused_ = 1;
   repoll_.set_on(core.options.tuning.has(Heuristic::kRepoll));
-  peek_.start(tuning.has(Heuristic::kPeek));
 }
 
 void Poller::handle(const NetEvent& event) {
@@ -101,14 +100,10 @@ int Poller::look_at_all() {
 int Poller::poll_preferred() {
   Connection* c = parts_.readiness.preferred();
   if (c == nullptr || c->rx.paused || c->rx.in_ready_list) return 0;
-  const bool detached = c == parts_.readiness.detached();
-  const bool peeks = detached && c->rx.buffer == nullptr && !c->rx.in_frame && peeks_first(*c);
-  if (peeks && peek_finds_nothing(*c)) return 0;
-  const int repolls = repoll_.take(detached && !core_.mode.background);
+  const int repolls = repoll_.take(c == parts_.readiness.detached() && !core_.mode.background);
   int left = repolls;
   const bool moved = parts_.rx.pump(*c, left);
   polls_ += static_cast<unsigned>(repolls - left);
-  if (peeks && moved) peek_.found(polls_);
   parts_.lanes.serve();
   return moved ? 1 : 0;
 }
@@ -152,13 +147,6 @@ bool Poller::may_read_one() const {
          !c->tuning.ahead.header_only() && c->rx.low_water == c->tuning.rcvlowat.mark();
 }
 
-// A peek (peek.h) says that there is nothing to read.
-bool Poller::peek_finds_nothing(const Connection& c) {
-  if (!peeks_first(c) || Peek::reads_at(polls_)) return false;
-  ++core_.counters.looks;
-  return !core_.net.has_input(c.fd);
-}
-
 // Somebody waits, for the first time since a packet left.
 void Poller::delay_first_look(Connection& c) {
   FirstLook& look = c.tuning.first_look;
@@ -179,7 +167,6 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
   if (repolls > 0 && c.tuning.first_look.is_first()) delay_first_look(c);
   do {
     ++polls_;
-    if (peek_finds_nothing(c)) continue;
     ++core.counters.reads;
     n = core.net.read(c.fd, &part, 1);
     if (n == -EAGAIN) ++core.counters.reads_empty;
@@ -188,7 +175,6 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
   if (n > 0) {
     trace(TraceEvent::kRead, c.peer, static_cast<std::uint64_t>(n), part.iov_len);
     const auto got = static_cast<std::uint32_t>(n);
-    if (peeks_first(c)) peek_.found(polls_);
     rx.note_answer(c);
     c.tuning.ahead.read(got == part.iov_len, true);
     c.rx.end = got;

@@ -15,7 +15,6 @@
 #include "mplite/engine/rx_stream.h"
 #include "mplite/engine/socket_signals.h"
 #include "mplite/engine/tx_queue.h"
-#include "mplite/tuning/peek.h"
 #include "mplite/tuning/repoll.h"
 
 namespace mplite {
@@ -61,7 +60,7 @@ class Poller {
   static constexpr int kIdleStride =
       16;  // polls per look at the sockets when nothing is outstanding
   static constexpr unsigned kAllStride =
-      Peek::kStride;  // reads of the preferred socket by polls, per look at all
+      16;  // reads of the preferred socket by polls, per look at all
 
   int poll_preferred() MPLITE_SIGNAL_SAFE;
   int add_held(NetEvent* events, int found) MPLITE_SIGNAL_SAFE;
@@ -73,15 +72,10 @@ class Poller {
     return core_.underway.queued_sends != 0 || core_.handshaking.count() != 0 ||
            core_.underway.connecting != 0 || core_.underway.spilled != 0;
   }
-  bool peeks_first(const Connection& c) const MPLITE_SIGNAL_SAFE {
-    return c.tuning.rcvlowat.mark() != 1 && peek_.trusted();
-  }
-  bool peek_finds_nothing(const Connection& c) MPLITE_SIGNAL_SAFE;
   void delay_first_look(Connection& c) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;
   const Parts parts_;
-  Peek peek_;
   unsigned polls_ = 0;         // and repolls
   unsigned looks_at_all_ = 0;  // not polls_, which moves otherwise, too: of two counts by one
                                // counter a stride may see only the odd ones

@@ -60,9 +60,6 @@ class Net {
   virtual int connect_result(int fd) MPLITE_SIGNAL_SAFE = 0;  // SO_ERROR as 0 or -errno
   virtual int accept(int listener, sockaddr_storage& from) MPLITE_SIGNAL_SAFE = 0;
   virtual std::int64_t read(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE = 0;  // 0: EOF
-  // Whether there may be something to read, by a call that does not take the socket's lock as
-  // read() does. Not told of a reset: who asks reads now and then all the same.
-  virtual bool has_input(int) MPLITE_SIGNAL_SAFE { return true; }
   virtual std::int64_t write(int fd, const iovec* iov,
                              int iovs) MPLITE_SIGNAL_SAFE = 0;  // never raises SIGPIPE
   virtual void close(int fd) MPLITE_SIGNAL_SAFE = 0;

@@ -25,7 +25,6 @@
 namespace mplite {
 namespace {
 
-constexpr int kMemInfoWords = 9;  // SK_MEMINFO_VARS; [0] is SK_MEMINFO_RMEM_ALLOC
 constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS, Linux 6.15; not in Debian 12's headers
 
 ssize_t receive_some(int fd, const iovec* iov, int iovs) {
@@ -222,14 +221,6 @@ int PosixNet::set_signal_driven(int fd, int tid, int signo) MPLITE_SIGNAL_SAFE {
 // One call: all our sockets are non-blocking, and no other status flag of theirs can be changed.
 int PosixNet::set_signals(int fd, bool on) MPLITE_SIGNAL_SAFE {
   return fcntl(fd, F_SETFL, O_NONBLOCK | (on ? O_ASYNC : 0)) == 0 ? 0 : -errno;
-}
-
-// By the memory that what was received takes up (SO_MEMINFO, Linux 4.12). A kernel that does not
-// tell: read() will.
-bool PosixNet::has_input(int fd) MPLITE_SIGNAL_SAFE {
-  std::uint32_t used[kMemInfoWords];
-  socklen_t length = sizeof used;
-  return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, used, &length) != 0 || used[0] != 0;
 }
 
 int PosixNet::set_receive_low_water(int fd, int bytes) MPLITE_SIGNAL_SAFE {

@@ -39,7 +39,6 @@ class PosixNet final : public Net {
   void set_unsent_limit(int fd, int bytes) MPLITE_SIGNAL_SAFE override;
   std::int64_t unacknowledged(int fd) MPLITE_SIGNAL_SAFE override;
   void stop_receiving(int fd) MPLITE_SIGNAL_SAFE override;
-  bool has_input(int fd) MPLITE_SIGNAL_SAFE override;
   int watch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int rewatch(int fd, std::uint64_t token, unsigned interest) MPLITE_SIGNAL_SAFE override;
   int unwatch(int fd) MPLITE_SIGNAL_SAFE override;

@@ -110,11 +110,6 @@ int ProtectedNet::held_input(NetEvent* events, int events_max) {
   return held_readable_.load();
 }
 
-bool ProtectedNet::has_input(int fd) {
-  const Stream* s = stream_of(fd);
-  return (s != nullptr && s->held) || below_.has_input(fd);
-}
-
 void ProtectedNet::set_interest(int fd, unsigned interest) {
   Stream* const s = stream_of(fd);
   if (s == nullptr) return;

@@ -47,7 +47,6 @@ class ProtectedNet final : public Net {
     return below_.accept(listener, from);
   }
   std::int64_t read(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE override;
-  bool has_input(int fd) MPLITE_SIGNAL_SAFE override;
   std::int64_t write(int fd, const iovec* iov, int iovs) MPLITE_SIGNAL_SAFE override;
   void close(int fd) MPLITE_SIGNAL_SAFE override;
   void set_options(int fd, const StreamOptions& options) MPLITE_SIGNAL_SAFE override {

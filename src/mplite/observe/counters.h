@@ -9,7 +9,6 @@ namespace mplite {
 struct Counters {
   // engine
   std::uint64_t reads = 0, reads_empty = 0;  // receive calls, and those of them that found nothing
-  std::uint64_t looks = 0;                   // calls that only ask whether something has come
   std::uint64_t writes = 0,
                 writes_full = 0;  // send calls, and those that took less than was offered
   std::uint64_t waits = 0;        // epoll calls
@@ -46,7 +45,7 @@ struct Counters {
   std::uint64_t no_memory_in_handler = 0;  // work left to ordinary context because a pool was empty
 
   std::uint64_t system_calls() const {
-    return reads + looks + writes + waits + mask_calls + other_calls + yields + sleeps;
+    return reads + writes + waits + mask_calls + other_calls + yields + sleeps;
   }
 };
 

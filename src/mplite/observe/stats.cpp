@@ -79,8 +79,6 @@ constexpr CounterInfo kTable[] = {
     {"reads", kCalls, "calls", "System calls that receive.", &Counters::reads},
     {"reads_empty", kCalls, "calls", "System calls that receive and found nothing.",
      &Counters::reads_empty},
-    {"looks", kCalls, "calls", "System calls that only asked whether something had come.",
-     &Counters::looks},
     {"writes", kCalls, "calls", "System calls that send.", &Counters::writes},
     {"writes_full", kCalls, "calls",
      "System calls that send, of which the kernel took less than was offered.",

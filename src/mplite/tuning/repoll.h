@@ -18,10 +18,9 @@ class Repoll {
   // The next poll is one of a rank that waits: it may try again up to so many times. Gate held or
   // not.
   void allow(int times) { left_ = times < most_ ? times : most_; }
-  // The times of this poll, for a connection whose last message was small or whose next one is
-  // peeked for (peek.h).
-  int take(bool small_or_peeked) MPLITE_SIGNAL_SAFE {
-    const int times = small_or_peeked ? left_ : 0;
+  // The times of this poll, for a connection whose last message was one write of the kernel's.
+  int take(bool one_write) MPLITE_SIGNAL_SAFE {
+    const int times = one_write ? left_ : 0;
     left_ = 0;
     return times;
   }

@@ -18,7 +18,6 @@ namespace mplite {
   X(kEpollDetach, "epoll_detach", "take the one busy connection out of epoll")                     \
   X(kPollRcvlowat, "poll_rcvlowat",                                                                \
     "of a detached connection: SO_RCVLOWAT by the length of its messages")                         \
-  X(kPeek, "peek", "look for input without the socket's lock before a read")                       \
   X(kRepoll, "repoll", "try the detached connection again within one poll")                        \
   X(kFirstLook, "first_look", "delay the first read after a send by the usual wait")               \
   X(kHalves, "halves", "write messages of 58 to 112 KB in two halves, where that is faster")       \
@@ -73,7 +72,7 @@ const HeuristicInfo& heuristic_info(Heuristic h);
 // What parse_tuning takes, in a sentence for people, with all names.
 #define MPLITE_HEURISTIC(id, name, text) " " name
 inline constexpr const char kTuningAllowed[] =
-    "auto (all), off (none), or a list of +NAME and -NAME (-peek,-halves; off,+low_water), NAME "
+    "auto (all), off (none), or a list of +NAME and -NAME (-repoll,-halves; off,+low_water), NAME "
     "one of" MPLITE_HEURISTICS(MPLITE_HEURISTIC);
 #undef MPLITE_HEURISTIC
 
