@@ -14,6 +14,7 @@ noinst_HEADERS     += src/mpid/ch4/netmod/lite/lite_pre.h \
 
 mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_accumulate.c \
+                      src/mpid/ch4/netmod/lite/lite_allgather.c \
                       src/mpid/ch4/netmod/lite/lite_alltoall.c \
                       src/mpid/ch4/netmod/lite/lite_am.c \
                       src/mpid/ch4/netmod/lite/lite_barrier.c \

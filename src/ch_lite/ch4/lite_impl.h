@@ -389,6 +389,10 @@ int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
+#define MPIDI_LITE_ALLGATHERV_PIECE (1 << 20) /* bytes */
+int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
+                              MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_alltoallv(const void *sendbuf, const MPI_Aint *sendcounts,
                              const MPI_Aint *sdispls, MPI_Datatype sendtype, void *recvbuf,
                              const MPI_Aint *recvcounts, const MPI_Aint *rdispls,

@@ -306,13 +306,12 @@ fn_fail:
 
 /* MPI_Allgatherv goes round in pieces, of 32 KB by default: over TCP each is one more wait. What
  * the user has set stays. */
-#define ALLGATHERV_PIECE (1 << 20)
 static void tune_collectives(void)
 {
     if (getenv("MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
         getenv("MPICH_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
-        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE < ALLGATHERV_PIECE)
-        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE = ALLGATHERV_PIECE;
+        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE < MPIDI_LITE_ALLGATHERV_PIECE)
+        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE = MPIDI_LITE_ALLGATHERV_PIECE;
 }
 
 /* The host puts its locks into force after this, where the world communicator comes first. */

@@ -1,0 +1,15 @@
+# hosts: 2
+# MPI_Allgatherv (lite_allgather.c) gives what the definition says. Of long blocks of one length each goes round whole.
+. "$(dirname "$0")/lab.sh"
+
+for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+  job 120 4 env $variables "$programs/allgather"
+  ! hung && [ "$code" = 0 ] && grep -qE '^allgather: [0-9]+ checks, 0 failed' "$out"
+  result $? "blocks of all kinds among four ranks, $variables" "$out"
+done
+
+# mpiexec must not hear of it, and end the others
+job 40 4 -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/allgather' lost; true"
+! hung && [ "$(grep -cE '^allgather: rank [123]: an error' "$out")" = 3 ]
+result $? "when rank 0 of 4 dies before the call, all others get an error" "$out"
+plan
