@@ -452,8 +452,9 @@ int take_overflow(Shared& s, int rank) {
   return finish(s) ? 0 : __LINE__;
 }
 
-// It takes that while it is away from the library, `armed` or behind a departure that was trusted.
-int take_overflow_away(Shared& s, int rank, bool armed) {
+// It takes that while it is away from the library, `armed` or behind a departure that was trusted,
+// and `blocks` it.
+int take_overflow_away(Shared& s, int rank, bool armed, bool blocks = false) {
   std::vector<std::uint8_t> data(kBulkBytes), wanted(kBulkBytes);
   Done done;
   sigset_t before;
@@ -468,10 +469,12 @@ int take_overflow_away(Shared& s, int rank, bool armed) {
   if (!receive(data.data(), kBulkBytes, 1, 9, done) || !leave_trusted(&before)) return __LINE__;
   if (armed && !gets_armed()) return __LINE__;
   signal(SIGIO, own_handler);
+  if (blocks) set_blocked(SIGIO, true);
   lite_host_exit();
   if (!barrier(s, 20) || !fills_while_computing(data, wanted)) return __LINE__;
   if (!wait_for(done) || data != wanted || !exchange(rank, 8, 2)) return __LINE__;
-  if (!is_blocked(SIGRTMIN + 1) || is_blocked(SIGIO)) return __LINE__;
+  if (!is_blocked(SIGRTMIN + 1) || is_blocked(SIGIO) != blocks) return __LINE__;
+  if (blocks) return finish(s) && is_blocked(SIGIO) ? 0 : __LINE__;
   if (g_own_signals != 0 || raise(SIGIO) != 0 || g_own_signals != 1) return __LINE__;
   return finish(s) ? 0 : __LINE__;
 }
@@ -839,6 +842,11 @@ END_TEST
 START_TEST(signal_of_the_overflow_may_be_taken_while_it_is_open) {
   setenv("LITE_SIGNAL", "RTMIN+1", 1);
   run_job([](Shared& s, int rank) { return take_overflow_away(s, rank, true); });
+}
+END_TEST
+START_TEST(signal_of_the_overflow_that_is_taken_and_blocked_while_open_stays_blocked) {
+  setenv("LITE_SIGNAL", "RTMIN+1", 1);
+  run_job([](Shared& s, int rank) { return take_overflow_away(s, rank, true, true); });
 }
 END_TEST
 START_TEST(blocked_signal_of_the_overflow_stays_blocked) {

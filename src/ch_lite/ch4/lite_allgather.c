@@ -77,8 +77,7 @@ int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
     MPIR_Datatype_get_extent_macro(recvtype, ring.extent);
     if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || ranks == 1 ||
         MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto ||
-        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE != MPIDI_LITE_ALLGATHERV_PIECE ||
-        !goes_whole(recvcounts, ring.size, ranks))
+        !MPIDI_LITE_cuts_allgatherv || !goes_whole(recvcounts, ring.size, ranks))
         return MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
                                     recvtype, comm, attr);
     start_receive(&ring, 0, &ring.receive);

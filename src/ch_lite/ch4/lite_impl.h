@@ -390,6 +390,7 @@ int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win);
 int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
 #define MPIDI_LITE_ALLGATHERV_PIECE (1 << 20) /* bytes */
+extern bool MPIDI_LITE_cuts_allgatherv;       /* the user has set no other one */
 int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                               void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
                               MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);

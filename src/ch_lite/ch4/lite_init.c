@@ -306,11 +306,14 @@ fn_fail:
 
 /* MPI_Allgatherv goes round in pieces, of 32 KB by default: over TCP each is one more wait. What
  * the user has set stays. */
+bool MPIDI_LITE_cuts_allgatherv;
 static void tune_collectives(void)
 {
-    if (getenv("MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
-        getenv("MPICH_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
-        MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE < MPIDI_LITE_ALLGATHERV_PIECE)
+    MPIDI_LITE_cuts_allgatherv = getenv("MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
+                                 getenv("MPICH_ALLGATHERV_PIPELINE_MSG_SIZE") == NULL &&
+                                 MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE <=
+                                     MPIDI_LITE_ALLGATHERV_PIECE; /* ours, the second time */
+    if (MPIDI_LITE_cuts_allgatherv)
         MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE = MPIDI_LITE_ALLGATHERV_PIECE;
 }
 

@@ -155,12 +155,17 @@ void Controller::leave_library(int call) {
 
 void Controller::stay_away() {
   if (!state_.running || kind() != ControllerKind::kSigio) return;
-  // the application may have taken the signal since
-  if (armed() && sigio_.is_owner() && (!sigio_.still_ours() || sigio_.overflow_is_taken())) {
+  if (armed() && sigio_.is_owner() && !is_armed_still()) {
     disarm();
     arm(false, state_.now_ns());
   }
   host_thread_.wake_if_due();
+}
+
+// The owner, armed: the application may have taken a signal since.
+bool Controller::is_armed_still() {
+  if (sigio_.overflow_is_taken()) sigio_.drop_overflow();
+  return sigio_.still_ours();
 }
 
 void Controller::leave_by_signal(int call) {
@@ -180,8 +185,8 @@ void Controller::leave_by_signal(int call) {
     backstop_.set_timer(policy.departure_timer_ns(left_ns));
     return policy.handled(state_.now_ns() - left_ns);
   }
-  if (armed() && sigio_.still_ours() && !sigio_.overflow_is_taken()) return;
-  if (armed()) disarm();  // the application has taken the signal since
+  if (armed() && is_armed_still()) return;
+  if (armed()) disarm();
   arm(!mine, left_ns);
 }
 

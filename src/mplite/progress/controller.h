@@ -115,6 +115,7 @@ class Controller {
   static void in_child(void* self);
   void stop_signal();
   void leave_by_signal(int call);
+  bool is_armed_still();
   bool has_reason_to_arm();
   void arm(bool fresh_owner, std::int64_t left_ns);
   bool take_over();

@@ -149,12 +149,22 @@ bool SigioDriver::overflow_is_taken() const {
   return !overflow_.is_ours();
 }
 
-// The application has it from now on. Not in the mask yet.
-bool SigioDriver::loses_overflow() {
-  if (!overflow_is_taken()) return false;
+// The application has it from now on. In the mask of a thread: where ours is open, that is the
+// application's own, which may have blocked SIGIO.
+void SigioDriver::drop_overflow_in(sigset_t* mask) {
   overflow_.forget();
   sigdelset(&set_, SIGIO);
-  return true;
+  if (sigismember(mask, signal()) == 1)
+    BorrowedMask::give_back_in(mask, SIGIO);
+  else
+    BorrowedMask::forget(SIGIO);
+}
+
+void SigioDriver::drop_overflow() {
+  sigset_t mask;
+  pthread_sigmask(SIG_BLOCK, nullptr, &mask);
+  drop_overflow_in(&mask);
+  pthread_sigmask(SIG_SETMASK, &mask, nullptr);
 }
 
 bool SigioDriver::still_ours() const {
@@ -164,7 +174,7 @@ bool SigioDriver::still_ours() const {
 
 bool SigioDriver::keep(bool& changed) {
   changed = false;
-  if (loses_overflow()) BorrowedMask::give_back(SIGIO);
+  if (overflow_is_taken()) drop_overflow();
   if (still_ours()) return true;
   changed = true;
   return change_signal();
@@ -224,7 +234,7 @@ void SigioDriver::block() {
 }
 
 void SigioDriver::unblock_in(sigset_t* mask) {
-  if (loses_overflow()) BorrowedMask::give_back_in(mask, SIGIO);
+  if (overflow_is_taken()) drop_overflow_in(mask);
   sigdelset(mask, signal());
   if (sigismember(&set_, SIGIO) == 1) sigdelset(mask, SIGIO);
 }

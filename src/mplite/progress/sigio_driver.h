@@ -54,7 +54,9 @@ class SigioDriver {
 
   int signal() const MPLITE_SIGNAL_SAFE { return handler_.signal(); }
   bool still_ours() const MPLITE_SIGNAL_SAFE;
-  bool overflow_is_taken() const MPLITE_SIGNAL_SAFE;  // SIGIO, beside a real-time signal
+  // By the application: SIGIO, beside a real-time signal.
+  bool overflow_is_taken() const MPLITE_SIGNAL_SAFE;
+  void drop_overflow();
   // Before the signal is unblocked, each time: armed, a signal that nobody handles would end the
   // process. One system call, two with a real-time signal. False: there is none any more, and the
   // controller is a sync one.
@@ -88,7 +90,7 @@ class SigioDriver {
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
   void install_overflow();
   void choose_overflow();
-  bool loses_overflow() MPLITE_SIGNAL_SAFE;
+  void drop_overflow_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;
   bool change_signal();
   void ask_owner_to_give_back(int signal);
   int signal_owner(int signal) MPLITE_SIGNAL_SAFE;

@@ -134,6 +134,8 @@ void BorrowedMask::give_back_in(sigset_t* mask, int signal) {
   sigdelset(&t_mask.of_ours, signal);
 }
 
+void BorrowedMask::forget(int signal) { sigdelset(&t_mask.of_ours, signal); }
+
 void BorrowedMask::give_back() {
   sigset_t mask;
   pthread_sigmask(SIG_BLOCK, nullptr, &mask);

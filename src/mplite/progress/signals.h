@@ -63,6 +63,8 @@ struct BorrowedMask {
   // In the mask that an interrupted thread goes on with.
   static void give_back_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;
   static void give_back_in(sigset_t* mask, int signal) MPLITE_SIGNAL_SAFE;
+  // What the mask says of it is the application's.
+  static void forget(int signal) MPLITE_SIGNAL_SAFE;
 };
 
 // From the first to the last line of a handler: keeps errno, and is_waited_for by
