@@ -44,6 +44,12 @@ end_leftovers() {
 }
 hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
 
+# A job whose rank 0 dies before a collective call; mpiexec must not hear of it, and end the others, which say how the call has ended. 0: all by an error.
+errors_without_rank_0() { # RANKS PROGRAM ARGUMENT
+  job 40 "$1" -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/$2' $3; true"
+  ! hung && [ "$(grep -cE "^$2: rank [0-9]+: an error" "$out")" = $(($1 - 1)) ]
+}
+
 # The same, with how long it took in $elapsed_ms.
 elapsed_ms=0
 timed_job() {

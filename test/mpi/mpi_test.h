@@ -110,6 +110,30 @@ static inline void tell_error(int code, const char *call)
     fflush(stdout);
 }
 
+/* Of a job that has lost a rank: prints how a call has ended, and leaves so that nobody hears of
+ * this rank's end. */
+static inline int tell_and_leave(const char *name, int code)
+{
+    printf("%s: rank %d: %s\n", name, my_rank, code == MPI_SUCCESS ? "success" : "an error");
+    fflush(stdout);
+    rest(3);
+    _exit(0);
+}
+
+/* The world, its ranks in reverse order, the even and the odd ones, one rank. */
+static inline void on_communicators(void (*check)(MPI_Comm comm))
+{
+    const int colors[] = {0, my_rank % 2}, keys[] = {-my_rank, my_rank};
+    check(MPI_COMM_WORLD);
+    check(MPI_COMM_SELF);
+    for (int i = 0; i < 2; i++) {
+        MPI_Comm part;
+        MPI_Comm_split(MPI_COMM_WORLD, colors[i], keys[i], &part);
+        check(part);
+        MPI_Comm_free(&part);
+    }
+}
+
 /* Sums the failures of all ranks, prints one line, ends MPI; the program's exit code. */
 static inline int finish(const char *name)
 {
