@@ -1,6 +1,7 @@
 /* MPI_Allgatherv: blocks of about one length and of very different ones, around the pieces that the
  * host cuts them into, of types with gaps, in place, on communicators of one rank to all of them,
- * in reverse order too. What lite_allgather.c does itself, and what it leaves to the host. */
+ * in reverse order too, and without waiting. What lite_allgather.c does itself, and what it leaves
+ * to the host. */
 #include "mpi_test.h"
 
 #include <signal.h>
@@ -14,7 +15,8 @@ static int bytes_of(int rank, int length, bool unequal)
     return unequal && rank != 1 ? length / 1000 : length + rank * 7;
 }
 
-static void gathered(MPI_Comm comm, int length, bool unequal, bool in_place, bool wide)
+static void gathered(MPI_Comm comm, int length, bool unequal, bool in_place, bool wide,
+                     bool nonblocking)
 {
     const int step = wide ? WIDE : 1;
     int rank, size, counts[RANKS_MAX], places[RANKS_MAX], next = SLACK * step, wrong = 0;
@@ -35,8 +37,14 @@ static void gathered(MPI_Comm comm, int length, bool unequal, bool in_place, boo
     pattern_fill(own, (size_t) counts[rank], (unsigned) rank);
     for (int k = 0; k < counts[rank] && in_place; k++)
         all[(places[rank] + k) * step] = own[k];
-    MPI_Allgatherv(in_place ? MPI_IN_PLACE : own, counts[rank], MPI_CHAR, all, counts, places, type,
-                   comm);
+    const void *const from = in_place ? MPI_IN_PLACE : own;
+    if (nonblocking) {
+        MPI_Request request;
+        MPI_Iallgatherv(from, counts[rank], MPI_CHAR, all, counts, places, type, comm, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    } else {
+        MPI_Allgatherv(from, counts[rank], MPI_CHAR, all, counts, places, type, comm);
+    }
     for (int i = 0, at = 0; i <= size; i++) {
         const int begin = i < size ? places[i] * step : next;
         for (; at < begin; at++)
@@ -45,9 +53,9 @@ static void gathered(MPI_Comm comm, int length, bool unequal, bool in_place, boo
             wrong += all[at] != (k % step ? GAP : pattern_byte((size_t) (k / step), (unsigned) i));
     }
     wrong += pattern_wrong(own, (size_t) counts[rank], (unsigned) rank) >= 0;
-    CHECK(wrong == 0, "%d bytes wrong, blocks of %d bytes%s%s%s", wrong, length,
-          unequal ? ", but for one nearly none" : "", in_place ? ", in place" : "",
-          wide ? ", with gaps" : "");
+    CHECK(wrong == 0, "rank %d of %d, %d bytes wrong, blocks of %d bytes%s%s%s%s", rank, size,
+          wrong, length, unequal ? ", but for one nearly none" : "", in_place ? ", in place" : "",
+          wide ? ", with gaps" : "", nonblocking ? ", nonblocking" : "");
     free(all);
     free(own);
     MPI_Type_free(&type);
@@ -55,10 +63,11 @@ static void gathered(MPI_Comm comm, int length, bool unequal, bool in_place, boo
 
 static void all_of(MPI_Comm comm)
 {
-    static const int lengths[] = {0, 1, 5000, 1 << 20, (1 << 20) + 1, 3000000};
+    enum { NONBLOCKING_MAX = 5000 };
+    static const int lengths[] = {0, 1, NONBLOCKING_MAX, 1 << 20, (1 << 20) + 1, 3000000};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++)
-        for (int way = 0; way < 8; way++)
-            gathered(comm, lengths[i], way & 1, way & 2, way & 4);
+        for (int way = 0; way < (lengths[i] <= NONBLOCKING_MAX ? 16 : 8); way++)
+            gathered(comm, lengths[i], way & 1, way & 2, way & 4, way & 8);
 }
 
 /* Rank 0 dies: its neighbour gets an error, and those behind that one, which wait for what it has

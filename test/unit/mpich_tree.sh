@@ -69,6 +69,10 @@ whole_mpich_tree() { # DIRECTORY VERSION
   for file in recursive_doubling reduce_scatter_allgather smp; do
     echo '    return mpi_errno;' >"$1/src/mpi/coll/allreduce/allreduce_intra_$file.c"
   done
+  mkdir -p "$1/src/binding/c/coll"
+  for file in allgatherv iallgatherv; do
+    printf '            MPIR_Localcopy(sendbuf, sendcount, sendtype, recvbuf, recvcounts[0], recvtype);\n%.0s' 1 2 >"$1/src/binding/c/coll/$file.c"
+  done
   mkdir -p "$1/maint/tuning/coll/mpir" "$1/src/mpi/coll/src"
   {
     printf '{\n"collective=allreduce":\n{\n"comm_type=intra":\n{\n"avg_msg_size<=0":\n{"a":{}},\n"avg_msg_size<=8":\n{"b":{}}}},\n'
