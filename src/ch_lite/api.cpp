@@ -347,11 +347,11 @@ void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
   if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    // Otherwise it is another thread's, or nobody gets the timer's signal.
-    if (may_gather(*device_current) && hooks.guard != nullptr &&
-        hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY))
-      LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
-    else
+    // Before that: another thread may gather anew once it has gone off. Without: it is another
+    // thread's that may not gather, or nobody gets the timer's signal.
+    LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
+    if (!may_gather(*device_current) || hooks.guard == nullptr ||
+        !hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY))
       let_gathered_go();
   }
   leave();

@@ -18,10 +18,12 @@ enum pattern {
     RING,
     PAIRS,
     LATE,
+    THREAD_RATE,
     PATTERNS
 };
-static const char *const pattern_names[] = {
-    "pingpong", "stream", "bidirectional", "rate", "many_to_one", "halo", "ring", "pairs", "late"};
+static const char *const pattern_names[] = {"pingpong",    "stream",     "bidirectional", "rate",
+                                            "many_to_one", "halo",       "ring",          "pairs",
+                                            "late",        "thread_rate"};
 
 enum {
     BATCHES = 11,
@@ -35,7 +37,8 @@ enum {
     SINK_LEAST = 100,
     FACES = 4,
     FACE_STRIDE = 16,
-    LATE_US = 200
+    LATE_US = 200,
+    THREADS = 2
 };
 
 /* What a way of sending provides. All calls block; a failed one ends the program. */
@@ -56,6 +59,10 @@ struct transport {
     /* starts a send to `other`, computes for LATE_US, and only then receives from it; NULL: not
      * offered */
     void (*late)(int other, const char *out, char *in, size_t bytes);
+    /* THREADS threads, each with a communicator of its own: `times` times burst_out() of rank 0, or
+     * burst_in() of rank 1; thread i has the messages at buffer + i * bytes * count; NULL: not
+     * offered */
+    void (*threads)(int other, char *buffer, size_t bytes, int count, int times);
     void (*barrier)(void);
     void (*from_root)(void *value, size_t bytes);
     double (*max)(double);
@@ -67,7 +74,7 @@ static size_t memory_bytes;
 
 static int window_of(enum pattern pattern, size_t bytes)
 {
-    if (pattern != STREAM && pattern != BIDIRECTIONAL && pattern != RATE)
+    if (pattern != STREAM && pattern != BIDIRECTIONAL && pattern != RATE && pattern != THREAD_RATE)
         return 1;
     const size_t fit = WINDOW_BYTES / bytes;
     return fit < 2 ? 2 : fit > WINDOW ? WINDOW : (int) fit;
@@ -77,7 +84,7 @@ static size_t room_of(enum pattern pattern, size_t bytes)
 {
     if (pattern == HALO)
         return 2 * bytes + 2 * bytes * FACE_STRIDE;
-    return bytes * (size_t) window_of(pattern, bytes);
+    return bytes * (size_t) window_of(pattern, bytes) * (pattern == THREAD_RATE ? THREADS : 1);
 }
 
 /* `count` units of work, all ranks at a time; complete at rank 0 when it returns there. */
@@ -156,6 +163,13 @@ static void work(const struct transport *t, enum pattern pattern, size_t bytes, 
             t->late(partner, out, in, bytes);
         t->barrier();
         break;
+    case THREAD_RATE:
+        t->threads(partner, t->rank == 0 ? out : in, bytes, window, count);
+        if (t->rank == 0)
+            t->receive(1, &done, 1);
+        else
+            t->send(0, &done, 1);
+        break;
     case PATTERNS: break;
     }
 }
@@ -172,6 +186,7 @@ static double messages_of(const struct transport *t, enum pattern pattern, size_
     case RING:
     case PAIRS: return t->ranks;
     case LATE: return 2;
+    case THREAD_RATE: return (double) THREADS * window_of(pattern, bytes);
     default: return window_of(pattern, bytes);
     }
 }
@@ -185,7 +200,7 @@ static double divisor_of(const struct transport *t, enum pattern pattern, size_t
 /* All that is sent has the same content, so a receiver knows it. */
 static bool right_data(const struct transport *t, enum pattern pattern, size_t bytes, unsigned seed)
 {
-    if ((pattern == STREAM || pattern == RATE) && t->rank == 0)
+    if ((pattern == STREAM || pattern == RATE || pattern == THREAD_RATE) && t->rank == 0)
         return true;
     if (pattern == MANY_TO_ONE && t->rank != 0)
         return true;
@@ -306,6 +321,10 @@ static const char *obstacle(const struct transport *t, const struct plan *plan)
     switch (plan->pattern) {
     case HALO: return t->halo ? NULL : "halo is for MPI";
     case LATE: return !t->late ? "late is for MPI" : t->ranks == 2 ? NULL : "late wants two ranks";
+    case THREAD_RATE:
+        return !t->threads     ? "thread_rate is for MPI with MPI_THREAD_MULTIPLE"
+               : t->ranks == 2 ? NULL
+                               : "thread_rate wants two ranks";
     case PAIRS: return t->ranks % 2 == 0 ? NULL : "pairs wants an even number of ranks";
     case RING:
     case MANY_TO_ONE: return t->ranks >= 2 ? NULL : "two ranks at least are needed";

@@ -1,6 +1,7 @@
 /* The patterns of bench_method.h under any MPI, from MPI 1.2 on. Run by scripts/compare; alone:
  * mpiexec -n 2 mpi_bench --pattern pingpong --sizes 8,64K. */
 #define _GNU_SOURCE
+#include <pthread.h>
 #include "bench_method.h"
 #include "bench_mpi.h"
 
@@ -19,6 +20,74 @@ static void receive_from(int from, void *buffer, size_t bytes)
 
 static MPI_Request requests[2 * WINDOW];
 static MPI_Status statuses[2 * WINDOW];
+
+#if MPI_VERSION >= 3
+static struct part {
+    MPI_Comm comm;
+    int other, count, times;
+    char *buffer;
+    size_t bytes;
+} parts[THREADS];
+
+static void *run_part(void *arg)
+{
+    const struct part *const part = arg;
+    MPI_Request under_way[WINDOW];
+    MPI_Status results[WINDOW];
+    for (int k = 0; k < part->times; k++) {
+        for (int i = 0; i < part->count; i++) {
+            char *const at = part->buffer + (size_t) i * part->bytes;
+            if (transport.rank == 0)
+                MPI_Isend(at, (int) part->bytes, MPI_BYTE, part->other, TAG, part->comm,
+                          &under_way[i]);
+            else
+                MPI_Irecv(at, (int) part->bytes, MPI_BYTE, part->other, TAG, part->comm,
+                          &under_way[i]);
+        }
+        MPI_Waitall(part->count, under_way, results);
+    }
+    return NULL;
+}
+static void threads(int other, char *buffer, size_t bytes, int count, int times)
+{
+    static bool ready;
+    pthread_t others[THREADS];
+    for (int i = 0; i < THREADS; i++) {
+        if (!ready)
+            MPI_Comm_dup(MPI_COMM_WORLD, &parts[i].comm);
+        parts[i] = (struct part){
+            parts[i].comm, other, count, times, buffer + (size_t) i * bytes * (size_t) count,
+            bytes};
+    }
+    ready = true;
+    for (int i = 1; i < THREADS; i++)
+        if (pthread_create(&others[i], NULL, run_part, &parts[i]))
+            abort();
+    run_part(&parts[0]);
+    for (int i = 1; i < THREADS; i++)
+        pthread_join(others[i], NULL);
+}
+/* Only what needs several threads asks for them: they cost every call a lock. */
+static void start(int *argc, char ***argv)
+{
+    int level = MPI_THREAD_SINGLE;
+    for (int i = 1; i < *argc; i++)
+        if (strcmp((*argv)[i], "thread_rate") == 0)
+            level = MPI_THREAD_MULTIPLE;
+    if (level == MPI_THREAD_SINGLE) {
+        MPI_Init(argc, argv);
+        return;
+    }
+    MPI_Init_thread(argc, argv, level, &level);
+    if (level == MPI_THREAD_MULTIPLE)
+        transport.threads = threads;
+}
+#else
+static void start(int *argc, char ***argv)
+{
+    MPI_Init(argc, argv);
+}
+#endif
 
 static void burst_out(int to, const char *buffer, size_t bytes, int count)
 {
@@ -148,8 +217,9 @@ static double max_of_all(double mine)
 int main(int argc, char **argv)
 {
     struct plan plan;
-    MPI_Init(&argc, &argv);
-    transport = (struct transport){.send = send_to,
+    start(&argc, &argv);
+    transport = (struct transport){.threads = transport.threads,
+                                   .send = send_to,
                                    .receive = receive_from,
                                    .burst_out = burst_out,
                                    .burst_in = burst_in,

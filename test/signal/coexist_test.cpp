@@ -774,6 +774,42 @@ int owner_ends_and_nobody_waits(Shared& s, int rank) {
              : __LINE__;
 }
 
+// Cancelled (deferred, as threads are by default) while it computes: it ends at a cancellation
+// point of its own, not at one in our handler, gate held.
+int owner_is_cancelled(Shared& s, int rank) {
+  static char data[64 * 1024];
+  std::atomic<bool> ready{false}, may_end{false}, ended_by_itself{false};
+  Done got, sent;
+  pthread_t owner;
+  const auto body = [&] {
+    ended_by_itself = start(s, rank) && exchange(rank, 1000, 1) &&
+                      (rank == 1 || receive(data, sizeof data, 1, 8, got));
+    lite_host_exit();
+    ready = true;
+    while (!may_end) {}
+    pthread_testcancel();
+    ended_by_itself = false;
+  };
+  using Body = decltype(body);
+  const auto main = [](void* arg) -> void* {
+    (*static_cast<Body*>(arg))();
+    return nullptr;
+  };
+  if (pthread_create(&owner, nullptr, main, const_cast<void*>(static_cast<const void*>(&body))) !=
+      0)
+    return __LINE__;
+  while (!ready) {}
+  pthread_cancel(owner);
+  if (!barrier(s, 19)) return __LINE__;
+  if (rank == 1 && (!send(data, sizeof data, 0, 8, sent) || !wait_for(sent))) return __LINE__;
+  if (rank == 0) usleep(200'000);  // the handler is at work
+  may_end = true;
+  void* result = nullptr;
+  pthread_join(owner, &result);
+  if (result != PTHREAD_CANCELED || !ended_by_itself) return __LINE__;
+  return (rank == 1 || wait_for(got)) && exchange(rank, 1000, 3) && finish(s) ? 0 : __LINE__;
+}
+
 }  // namespace
 
 START_TEST(child_of_fork_has_the_applications_mask_and_handler) { run_job(inherit); }
@@ -912,6 +948,8 @@ END_TEST
 START_TEST(owner_that_ends_is_replaced_with_several_threads) {
   run_job([](Shared& s, int rank) { return owner_ends(s, rank, true, true); });
 }
+END_TEST
+START_TEST(owner_that_is_cancelled_does_not_end_in_our_handler) { run_job(owner_is_cancelled); }
 END_TEST
 
 int main() {

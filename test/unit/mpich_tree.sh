@@ -42,6 +42,10 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '    }   \'
     echo '    while (0)'
   } >"$ch4/shm/posix/release_gather/release_gather.h"
+  for name in bcast reduce allreduce barrier; do
+    echo "MPL_STATIC_INLINE_PREFIX int MPIDI_POSIX_mpi_${name}_release_gather(int a)"
+    echo '    MPIDI_POSIX_COMM(comm_ptr, release_gather).num_collective_calls++;'
+  done >"$ch4/shm/posix/posix_coll_release_gather.h"
   echo '        MPIR_pmi_abort(exit_code, error_msg);' >"$ch4/src/ch4_globals.c"
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   {

@@ -11,6 +11,7 @@ PATTERNS = {
     "stream": (2, "stream", BULK_SIZES, "4K,64K,1M", "streaming: one way, 64 messages (at most 16 MB) under way"),
     "bidirectional": (2, "bidirectional", BULK_SIZES, "4K,64K,1M", "bidirectional: streaming both ways at a time, the sum"),
     "rate": (2, "rate", "8", "8", "message rate: streaming of small messages"),
+    "thread_rate": (2, "thread_rate", "8", "8", "message rate of two threads of each rank, each with a communicator (MPI_THREAD_MULTIPLE)"),
     "overlap": (2, None, "64K,1M,4M", "1M", "overlap: both send and receive while both compute (test/bench/overlap tells more)"),
     "many_to_one": (8, "many_to_one", "8,64K", "8,64K", "many to one: seven ranks send to one, which receives from any source"),
     "halo": (4, "halo", "1K,64K", "1K,64K", "halo exchange: four ranks in a torus, two faces contiguous, two strided"),
@@ -54,7 +55,7 @@ MPI_TIMES = ("halo", "late", *CALLS, *APPLICATIONS)    # not of raw TCP; in us
 
 NETPIPE_SIZES = [1 << shift for shift in range(24)]    # of those that NetPIPE has, the ones that are drawn; the table has some of them
 NETPIPE_SHOWN = (1, 64, 1024, 4096, 16384, 65536, 131072, 262144, 524288, 1048576, 2097152, 4194304, 8388608)
-DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS and name not in APPLICATIONS]
+DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS and name not in APPLICATIONS and name != "thread_rate"]
 
 
 def patterns_of(options):

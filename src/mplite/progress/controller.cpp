@@ -85,6 +85,7 @@ void Controller::stop() {
   enter_wait();
   if (signal_started_) stop_signal();
   host_thread_.stop();
+  gatherer_.stop();
   if (kind() == ControllerKind::kThread) helper_.stop();
 }
 
@@ -275,7 +276,9 @@ bool Controller::outlast_handshake() {
 // A timer that is set is taken, if it gives the next sends time to come: setting it for each system
 // call saved would cost as much as that.
 bool Controller::guard_gathered(bool company) {
-  if (!may_gather() || backstop_.is_blocked()) return false;
+  if (!may_gather()) return false;
+  if (state_.policy.always()) return gatherer_.guard();
+  if (backstop_.is_blocked()) return false;
   const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
   if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;
   if (!backstop_.keep()) return false;
@@ -341,6 +344,7 @@ void Controller::in_child(void* arg) {
   self->state_.armed_word.store(0);
   self->state_.host.end_in_child();
   self->host_thread_.end_in_child();
+  self->gatherer_.end_in_child();
   self->state_.publish();
   if (!self->signal_started_) return;
   self->signal_started_ = false;

@@ -11,6 +11,7 @@
 #include "mplite/config/knobs.h"
 #include "mplite/engine/engine.h"
 #include "mplite/progress/backstop.h"
+#include "mplite/progress/gather_thread.h"
 #include "mplite/progress/helper_thread.h"
 #include "mplite/progress/host_thread.h"
 #include "mplite/progress/own_thread.h"
@@ -89,14 +90,15 @@ class Controller {
   // The same after a call that has neither started nor looked at anything since: what was decided
   // when the application left stays as it is.
   void stay_away();
-  // Owning thread, gate free, on the way out: what the engine has gathered will leave within
-  // ArmingPolicy::kGatherNs, or kCompanyNs if the application has told of `company`, whatever it
-  // does. False: it will not.
+  // A thread that may_gather(), gate free, on the way out: what the engine has gathered will leave
+  // within ArmingPolicy::kGatherNs, or kCompanyNs if the application has told of `company`, or as
+  // GatherThread says, whatever the application does. False: it will not.
   bool guard_gathered(bool company);
   // Any thread: whether this one may call it.
   bool may_gather() const {
-    return state_.running && kind() == ControllerKind::kSigio && backstop_.signal() != 0 &&
-           sigio_.is_owner();
+    if (!state_.running || kind() != ControllerKind::kSigio || !wants_backstop_) return false;
+    return state_.policy.always() ? gatherer_.can_guard() && !in_own_thread()
+                                  : backstop_.signal() != 0 && sigio_.is_owner();
   }
   // Any thread, at its end: what waits for the owner's timer leaves now, if this is the owner.
   void owner_ends();
@@ -127,6 +129,7 @@ class Controller {
   SigioDriver sigio_{state_, host_thread_};
   Backstop backstop_{state_, sigio_};
   HelperThread helper_{state_};
+  GatherThread gatherer_{state_};
   bool signal_started_ = false;
   bool wants_backstop_ = true;
 };

@@ -155,7 +155,9 @@ void BorrowedMask::give_back(int signal) {
 
 // ---- handlers that run ----
 
+// System calls on sockets are cancellation points.
 HandlerScope::HandlerScope(int signal) : saved_errno_(errno) {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   g_in_handlers.fetch_add(1);
   trace(TraceEvent::kHandler, -1, static_cast<std::uint64_t>(signal));
 }
@@ -163,6 +165,7 @@ HandlerScope::HandlerScope(int signal) : saved_errno_(errno) {
 HandlerScope::~HandlerScope() {
   trace(TraceEvent::kHandlerEnd);
   g_in_handlers.fetch_sub(1);
+  pthread_setcancelstate(cancel_state_, nullptr);
   errno = saved_errno_;
 }
 

@@ -67,8 +67,8 @@ struct BorrowedMask {
   static void forget(int signal) MPLITE_SIGNAL_SAFE;
 };
 
-// From the first to the last line of a handler: keeps errno, and is_waited_for by
-// wait_for_handlers().
+// From the first to the last line of a handler: keeps errno, is waited for by wait_for_handlers(),
+// and a thread that is cancelled (pthread_cancel) does not end in the middle of it.
 class HandlerScope {
  public:
   explicit HandlerScope(int signal) MPLITE_SIGNAL_SAFE;
@@ -78,6 +78,7 @@ class HandlerScope {
 
  private:
   int saved_errno_;
+  int cancel_state_;
 };
 // Of the `context` that a handler has been given, in it: whether less than kStackBytes are left of
 // an alternate stack. The kernel stays there when it interrupts another handler, whatever that one
