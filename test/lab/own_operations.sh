@@ -1,0 +1,11 @@
+# hosts: 2
+# controllers: sigio
+# Reductions with a program's own operation on derived types, where the ranks of a node share memory and where they do not.
+. "$(dirname "$0")/lab.sh"
+
+for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+  job 60 4 env $variables "$programs/own_operations"
+  ! hung && [ "$code" = 0 ] && grep -qE '^own_operations: [0-9]+ checks, 0 failed' "$out"
+  result $? "operations of the program's own on derived types, four ranks, $variables" "$out"
+done
+plan
