@@ -27,14 +27,6 @@ static bool goes_whole(const MPI_Aint counts[], MPI_Aint size, int ranks)
     return longest * size > MPIDI_LITE_ALLGATHERV_PIECE && longest * ranks <= 2 * all;
 }
 
-/* The one that is sent in a step; what is received in it is sent in the next one. */
-static int block_of(const struct ring *ring, int step)
-{
-    const int ranks = ring->coll.comm->local_size;
-
-    return (ring->coll.comm->rank - step + 2 * ranks) % ranks;
-}
-
 static void *place_of(const struct ring *ring, int block)
 {
     return ring->buffer + ring->places[block] * ring->extent;
@@ -42,12 +34,13 @@ static void *place_of(const struct ring *ring, int block)
 
 static void start_receive(struct ring *ring, int step, MPIR_Request **request)
 {
-    const int block = block_of(ring, step + 1);
+    const int block = MPIDI_LITE_coll_block(&ring->coll, step + 1);
 
     if (step < ring->coll.comm->local_size - 1)
-        MPIDI_LITE_coll_note(
-            &ring->coll, MPIC_Irecv(place_of(ring, block), ring->counts[block], ring->type,
-                                    block_of(ring, 1), ring->coll.tag, ring->coll.comm, request));
+        MPIDI_LITE_coll_note(&ring->coll,
+                             MPIC_Irecv(place_of(ring, block), ring->counts[block], ring->type,
+                                        MPIDI_LITE_coll_block(&ring->coll, 1), ring->coll.tag,
+                                        ring->coll.comm, request));
 }
 
 /* After an error without data, so that the ranks behind this one hear of it. */
@@ -56,8 +49,9 @@ static void start_send(struct ring *ring, const void *from, MPI_Aint count, MPI_
     const bool failed = ring->coll.mpi_errno != MPI_SUCCESS;
 
     MPIDI_LITE_coll_note(
-        &ring->coll, MPIC_Isend(from, failed ? 0 : count, type, block_of(ring, -1), ring->coll.tag,
-                                ring->coll.comm, &ring->send, ring->coll.attr));
+        &ring->coll,
+        MPIC_Isend(from, failed ? 0 : count, type, MPIDI_LITE_coll_block(&ring->coll, -1),
+                   ring->coll.tag, ring->coll.comm, &ring->send, ring->coll.attr));
 }
 
 int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
@@ -91,7 +85,7 @@ int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
                              MPIR_Localcopy(sendbuf, sendcount, sendtype, place_of(&ring, own),
                                             recvcounts[own], recvtype));
     for (int step = 0; step < ranks - 1; step++) {
-        const int block = block_of(&ring, step + 1);
+        const int block = MPIDI_LITE_coll_block(&ring.coll, step + 1);
 
         MPIDI_LITE_coll_await(&ring.coll, &ring.receive, recvcounts[block] * ring.size);
         ring.receive = ring.next_receive;

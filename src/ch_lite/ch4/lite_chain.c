@@ -289,13 +289,6 @@ int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MP
  * result is made by one rank, so all have the same. Between two and three ranks, where that was
  * faster than MPICH's halves. */
 
-static int block_of(const struct chain *chain, int step)
-{
-    const int ranks = chain->coll.comm->local_size;
-
-    return (chain->coll.comm->rank - step + 2 * ranks) % ranks;
-}
-
 static MPI_Aint block_begin(const struct chain *chain, int block)
 {
     const MPI_Aint ranks = chain->coll.comm->local_size;
@@ -310,7 +303,7 @@ struct pieces {
 
 static struct pieces pieces_of(const struct chain *chain, int step)
 {
-    const int block = block_of(chain, step);
+    const int block = MPIDI_LITE_coll_block(&chain->coll, step);
 
     return (struct pieces){block_begin(chain, block), block_begin(chain, block + 1)};
 }
@@ -346,8 +339,8 @@ int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count,
         !MPIR_Op_is_commutative(op))
         return MPIR_Allreduce_impl(sendbuf, recvbuf, count, type, op, comm, attr);
     chain_init(&chain, count, type, op, comm, 0, MPIR_ALLREDUCE_TAG, attr);
-    chain.previous = block_of(&chain, 1);
-    chain.next = block_of(&chain, -1);
+    chain.previous = MPIDI_LITE_coll_block(&chain.coll, 1);
+    chain.next = MPIDI_LITE_coll_block(&chain.coll, -1);
     if (own == recvbuf)
         allocate_spares(&chain);
     in = pieces_of(&chain, 1);

@@ -11,6 +11,16 @@ struct MPIDI_LITE_coll {
     int tag, mpi_errno;
 };
 
+/* A ring: in each step a rank sends the block that came in the step before, at first its own. The
+ * number of the one that it sends in `step`. Of step 1 that is the rank before it, of step -1 the
+ * next one. */
+static inline int MPIDI_LITE_coll_block(const struct MPIDI_LITE_coll *coll, int step)
+{
+    const int ranks = coll->comm->local_size;
+
+    return (coll->comm->rank - step + 2 * ranks) % ranks;
+}
+
 static inline void MPIDI_LITE_coll_note(struct MPIDI_LITE_coll *coll, int mpi_errno)
 {
     if (likely(mpi_errno == MPI_SUCCESS))
