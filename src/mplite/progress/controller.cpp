@@ -277,7 +277,7 @@ bool Controller::outlast_handshake() {
 // call saved would cost as much as that.
 bool Controller::guard_gathered(bool company) {
   if (!may_gather()) return false;
-  if (state_.policy.always()) return gatherer_.guard();
+  if (gathers_by_thread()) return gatherer_.guard();
   if (backstop_.is_blocked()) return false;
   const std::int64_t delay_ns = company ? ArmingPolicy::kCompanyNs : ArmingPolicy::kGatherNs;
   if (state_.policy.guard(state_.now_ns(), delay_ns)) return true;

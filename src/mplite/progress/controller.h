@@ -96,9 +96,9 @@ class Controller {
   bool guard_gathered(bool company);
   // Any thread: whether this one may call it.
   bool may_gather() const {
-    if (!state_.running || kind() != ControllerKind::kSigio || !wants_backstop_) return false;
-    return state_.policy.always() ? gatherer_.can_guard() && !in_own_thread()
-                                  : backstop_.signal() != 0 && sigio_.is_owner();
+    if (!state_.running || kind() == ControllerKind::kSync || !wants_backstop_) return false;
+    return gathers_by_thread() ? gatherer_.can_guard() && !in_own_thread()
+                               : backstop_.signal() != 0 && sigio_.is_owner();
   }
   // Any thread, at its end: what waits for the owner's timer leaves now, if this is the owner.
   void owner_ends();
@@ -115,6 +115,10 @@ class Controller {
  private:
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
   static void in_child(void* self);
+  // Who lets go what is gathered: the gather thread, or the backstop.
+  bool gathers_by_thread() const {
+    return kind() == ControllerKind::kThread || state_.policy.always();
+  }
   void stop_signal();
   void leave_by_signal(int call);
   bool is_armed_still();

@@ -1,6 +1,7 @@
-// MPI_THREAD_MULTIPLE: the thread that sends off what the application's threads have gathered, when
-// they stay away. None of them can be relied on: any may block its signals, end, or be in a call
-// that must not be interrupted. It is made when it is first needed, and asleep while nothing waits.
+// MPI_THREAD_MULTIPLE, and the controller `thread`: the thread that sends off what the
+// application's threads have gathered, when they stay away. None of them can be relied on: any may
+// block its signals, end, or be in a call that must not be interrupted. It is made when it is first
+// needed, and asleep while nothing waits.
 #pragma once
 #include <pthread.h>
 
