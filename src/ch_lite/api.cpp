@@ -347,12 +347,12 @@ void lite_host_exit_sending_slow(void) {
   if (device_current == nullptr) return;
   if (const int gathered = LITE_HOT_GET(gathered); gathered >= LITE_GATHERED_UNGUARDED) {
     const ch_lite::DeviceHooks& hooks = device_current->options().hooks;
-    // Before that: another thread may gather anew once it has gone off. Without: it is another
-    // thread's that may not gather, or nobody gets the timer's signal.
-    LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
-    if (!may_gather(*device_current) || hooks.guard == nullptr ||
-        !hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY))
-      let_gathered_go();
+    // kNone: it is another thread's that may not gather, or nobody gets the timer's signal.
+    const ch_lite::Guard guard = may_gather(*device_current) && hooks.guard != nullptr
+                                     ? hooks.guard(hooks.arg, gathered == LITE_GATHERED_IN_COMPANY)
+                                     : ch_lite::Guard::kNone;
+    if (guard == ch_lite::Guard::kNone) let_gathered_go();
+    if (guard == ch_lite::Guard::kUntilItLeaves) LITE_HOT_SET(gathered, LITE_GATHERED_GUARDED);
   }
   leave();
 }

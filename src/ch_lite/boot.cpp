@@ -92,7 +92,11 @@ void leave(void*) {
 }
 bool nobody_listens(void*) { return g_boot->controller.in_helper(); }
 bool may_gather(void*) { return g_boot->controller.may_gather(); }
-bool guard(void*, bool company) { return g_boot->controller.guard_gathered(company); }
+Guard guard(void*, bool company) {
+  mplite::Controller& controller = g_boot->controller;
+  if (!controller.guard_gathered(company)) return Guard::kNone;
+  return controller.gathers_by_thread() ? Guard::kSoFar : Guard::kUntilItLeaves;
+}
 
 int (*g_host_news)() = nullptr;
 

@@ -5,6 +5,11 @@
 
 #include "../signal/two_ranks.h"
 
+#include <linux/sock_diag.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -172,6 +177,87 @@ int other_thread_sends(Shared& s, int rank, Then then) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   } else {
     CHECK_THAT(take_all(s));
+  }
+  CHECK_THAT(finish(s));
+  return 0;
+}
+
+// Waits enough for sockets to raise no signals any more (ArmingPolicy::is_cold).
+bool ping_pong(int rank, int rounds) {
+  int number = 0;
+  const auto out = [&] {
+    Done done;
+    const bool good = send(&number, sizeof number, 1 - rank, 7, done);
+    lite_host_exit_sending();
+    return good;
+  };
+  const auto in = [&] {
+    Done done;
+    const bool good = receive(&number, sizeof number, 1 - rank, 7, done) &&
+                      (done.done || wait_for(done, kPatienceS));
+    lite_host_exit();
+    return good;
+  };
+  for (int i = 0; i < rounds; ++i)
+    if (!(rank == 0 ? out() && in() : in() && out())) return false;
+  return true;
+}
+
+// The socket takes no more when what is gathered is to leave, and the application computes: the
+// rest leaves as soon as it can. word[0]: messages that the receiver has; word[1]: all that were
+// sent.
+int fills_its_socket_and_computes(Shared& s, int rank) {
+  constexpr int kFew = 8, kMost = 20'000;
+  static constexpr int kSmallBytes = 32 * 1024;
+  static char data[900];
+  const auto shrink = [] {
+    for (int fd = 3; fd < 200; ++fd) {
+      tcp_info info = {};
+      socklen_t length = sizeof info;
+      if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0 ||
+          info.tcpi_state != TCP_ESTABLISHED)
+        continue;
+      for (const int option : {SO_SNDBUF, SO_RCVBUF})
+        setsockopt(fd, SOL_SOCKET, option, &kSmallBytes, sizeof kSmallBytes);
+      return fd;
+    }
+    return -1;
+  };
+  CHECK_THAT(start(s, rank));
+  if (rank == 0) {
+    CHECK_THAT(first_contact(s.word[0]));
+    const int fd = shrink();
+    CHECK_THAT(fd >= 0 && outside_until(s.word[2], 1) && ping_pong(rank, 100));
+    const auto is_full = [fd] {
+      std::uint32_t memory[9] = {};  // SK_MEMINFO_*
+      socklen_t length = sizeof memory;
+      return getsockopt(fd, SOL_SOCKET, SO_MEMINFO, memory, &length) == 0 &&
+             memory[SK_MEMINFO_WMEM_QUEUED] >= memory[SK_MEMINFO_SNDBUF];
+    };
+    int sent = 1, after = 0;
+    std::vector<Done> done(kMost);
+    for (; sent < kMost && after < kFew; ++sent) {
+      CHECK_THAT(send(data, sizeof data, 1, 5, done[static_cast<std::size_t>(sent)]));
+      lite_host_exit_sending();
+      after += is_full() ? 1 : 0;
+    }
+    s.word[1] = sent;
+    CHECK_THAT(outside_until(s.word[0], sent));
+  } else {
+    CHECK_THAT(take(0));
+    ++s.word[0];
+    CHECK_THAT(shrink() >= 0);
+    ++s.word[2];
+    CHECK_THAT(ping_pong(rank, 100));
+    while (s.word[1] == 0) {}  // computes
+    usleep(20'000);
+    for (int i = 1; i < s.word[1]; ++i) {
+      Done done;
+      CHECK_THAT(receive(data, sizeof data, 0, 5, done) &&
+                 (done.done || wait_for(done, kPatienceS)));
+      lite_host_exit();
+      ++s.word[0];
+    }
   }
   CHECK_THAT(finish(s));
   return 0;
@@ -511,6 +597,14 @@ START_TEST(what_was_gathered_leaves_while_the_application_computes) {
     run_job(sends_and_goes_away);
     run_job(sends_with_all_signals_blocked);
     run_job(thread_sends_and_ends);
+  }
+}
+END_TEST
+
+START_TEST(what_does_not_fit_into_the_socket_leaves_while_the_application_computes) {
+  for (const char* controller : {"sigio", "thread"}) {
+    as(controller);
+    run_job(fills_its_socket_and_computes);
   }
 }
 END_TEST

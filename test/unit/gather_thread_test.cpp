@@ -17,6 +17,8 @@ namespace {
 struct Fixture {
   Fixture() {
     state.engine = ranks.side[0].engine.get();
+    state.progress = [](void* engine) { static_cast<Engine*>(engine)->poll_all(); };
+    state.arg = state.engine;
     gather(1);  // connected from then on
     for (int i = 0; i < 10'000 && (engine().connecting() || engine().queued_sends() != 0); ++i)
       for (auto& side : ranks.side) {
@@ -57,7 +59,8 @@ struct Fixture {
 
   MessageRanks ranks{1 << 20, AF_INET, EngineOptions()};
   ProgressState state;
-  GatherThread thread{state};
+  std::atomic<int> left{0};
+  GatherThread thread{state, [](void* count) { ++*static_cast<std::atomic<int>*>(count); }, &left};
 };
 
 START_TEST(what_is_gathered_leaves_late) {
@@ -69,6 +72,8 @@ START_TEST(what_is_gathered_leaves_late) {
     ck_assert(f.leaves());
     ck_assert_uint_eq(f.late(), times);
   }
+  for (int i = 0; i < 10'000 && f.left < 100; ++i) usleep(1000);
+  ck_assert_int_eq(f.left, 100);
 }
 END_TEST
 

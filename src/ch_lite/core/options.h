@@ -15,6 +15,10 @@ enum class Rest : std::uint8_t {
   kSleep,  // may do what a wait does
 };
 
+// For what is gathered it is seen to that it leaves: not, or until it has left, with what is added
+// to it meanwhile, or what is gathered so far.
+enum class Guard : std::uint8_t { kNone, kUntilItLeaves, kSoFar };
+
 // What the device asks of whoever boots it. Each may be null.
 struct DeviceHooks {
   // lite_progress found nothing, again: wait a little (yield, sleep), as far as `allowed`. Ordinary
@@ -37,9 +41,9 @@ struct DeviceHooks {
   // Whether guard() is there for what this thread sends. Ordinary context. Null: no.
   bool (*may_gather)(void* arg) = nullptr;
   // The application leaves by a send and will, as it seems or as it has said (`company`), send
-  // again at once: sees to it that gathered messages leave soon even so. False: it cannot. Ordinary
-  // context, gate free, a thread that may gather.
-  bool (*guard)(void* arg, bool company) = nullptr;
+  // again at once: sees to it that gathered messages leave soon even so. Ordinary context, gate
+  // free, a thread that may gather.
+  Guard (*guard)(void* arg, bool company) = nullptr;
   // Whether the caller of lite_progress has nobody to return an error to. Ordinary context, gate
   // free. Null: it has.
   bool (*nobody_listens)(void* arg) = nullptr;

@@ -307,8 +307,10 @@ class Engine {
   void set_signal_driven(int tid, int signo);
   // Whether they are raised at all, for the present: without, the kernel does nothing for them.
   void set_signals(bool on) MPLITE_SIGNAL_SAFE {
-    if (on && !signals_.enabled()) reattach();
+    if (signals_.enabled() == on) return;
+    if (on) reattach();
     signals_.set_enabled(on);
+    if (on) readiness_.ask_for_room();
   }
   bool signals() const MPLITE_SIGNAL_SAFE { return signals_.enabled(); }
 

@@ -31,6 +31,15 @@ void Readiness::set_low_water(Connection& c, int bytes) {
   ++core_.counters.other_calls;
 }
 
+void Readiness::ask_for_room() {
+  for (int i = 0; i < core_.peer_count; ++i)
+    for_each_stream(core_.peers[i], [this](const Connection& c) {
+      if (c.state != ConnectionState::kUp || (c.interest & kWritable) == 0) return;
+      ++core_.counters.other_calls;
+      core_.net.rewatch(c.fd, c.pool_handle, asked_of_epoll(c));
+    });
+}
+
 void Readiness::forget(Connection& c) {
   if (preferred_ == &c) {
     preferred_ = nullptr;

@@ -21,6 +21,9 @@ class Readiness {
   // kReadable, kWritable: what is done when the socket is. May lose the peer.
   void set_interest(Connection& c, unsigned interest) MPLITE_SIGNAL_SAFE;
   void set_low_water(Connection& c, int bytes) MPLITE_SIGNAL_SAFE;
+  // The kernel raises a signal for room in a socket only if that was asked for while the socket
+  // raised signals: by a write that did not fit, or here, for all that wait for room.
+  void ask_for_room() MPLITE_SIGNAL_SAFE;
   // The connection is about to be closed.
   void forget(Connection& c) MPLITE_SIGNAL_SAFE;
 

@@ -172,8 +172,10 @@ void Backstop::look_after_departure(sigset_t* mask) {
   const bool guarded = policy.timer_fired();
   ++engine.counters().backstops;
   if (guarded) let_gathered_go();
-  const Alarm alarm =
-      policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
+  Alarm alarm = policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
+  // It could not leave whole, and nothing was outstanding when the application left.
+  if (guarded && alarm.kind == Alarm::kNothing && !state_.armed() && engine.queued_sends() != 0)
+    alarm.kind = Alarm::kArm;
   switch (alarm.kind) {
     case Alarm::kNothing: return;
     case Alarm::kWait: return set_timer(alarm.delay_ns);

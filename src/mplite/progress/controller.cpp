@@ -333,7 +333,15 @@ void Controller::on_drain(void* arg) {
   ProgressState& state = self->state_;
   ProgressScope scope(*state.engine, ProgressMode::all_sockets());
   state.progress(state.arg);
-  if (!in_own_thread()) self->host_thread_.wake_if_due();
+  if (!HostThread::is_caller()) self->host_thread_.wake_if_due();
+}
+
+// In the gather thread, gate free. It has polled: what came may be for the host, and what could not
+// leave is outstanding, though nothing was when the application left.
+void Controller::on_gathered_left(void* arg) {
+  auto* self = static_cast<Controller*>(arg);
+  if (self->kind() == ControllerKind::kThread) return self->helper_.arm_if_needed();
+  self->host_thread_.wake_if_due();
 }
 
 // The child of a fork, its only thread; fork_shield.cpp has closed the gate. In a child of that

@@ -94,6 +94,10 @@ class Controller {
   // within ArmingPolicy::kGatherNs, or kCompanyNs if the application has told of `company`, or as
   // GatherThread says, whatever the application does. False: it will not.
   bool guard_gathered(bool company);
+  // Who lets go what is gathered: the gather thread, or the backstop.
+  bool gathers_by_thread() const {
+    return kind() == ControllerKind::kThread || state_.policy.always();
+  }
   // Any thread: whether this one may call it.
   bool may_gather() const {
     if (!state_.running || kind() == ControllerKind::kSync || !wants_backstop_) return false;
@@ -114,11 +118,8 @@ class Controller {
 
  private:
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
+  static void on_gathered_left(void* self);
   static void in_child(void* self);
-  // Who lets go what is gathered: the gather thread, or the backstop.
-  bool gathers_by_thread() const {
-    return kind() == ControllerKind::kThread || state_.policy.always();
-  }
   void stop_signal();
   void leave_by_signal(int call);
   bool is_armed_still();
@@ -133,7 +134,7 @@ class Controller {
   SigioDriver sigio_{state_, host_thread_};
   Backstop backstop_{state_, sigio_};
   HelperThread helper_{state_};
-  GatherThread gatherer_{state_};
+  GatherThread gatherer_{state_, on_gathered_left, this};
   bool signal_started_ = false;
   bool wants_backstop_ = true;
 };

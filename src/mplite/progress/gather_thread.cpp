@@ -27,7 +27,7 @@ void GatherThread::stop() {
 // Who finds it watching has gathered before it looks for the last time: that is in the gate.
 bool GatherThread::guard() {
   if (life_.load() != Life::kRuns && !start()) return false;
-  if (watching_.exchange(true)) return true;
+  if (watching_.load() || watching_.exchange(true)) return true;
   orders_.fetch_add(1);
   wake_sleeper(orders_);
   return true;
@@ -60,22 +60,23 @@ void GatherThread::watch() {
   const timespec patience = {0, static_cast<long>(patience_ns_)};
   const int seen = orders_.load();
   if (!stopping_.load()) sleep_on(orders_, seen, &patience);
-  look(gathered);
+  if (look(gathered)) left_(arg_);
 }
 
-// `gathered_before`: how many had been gathered when the sleep began.
-void GatherThread::look(std::uint64_t gathered_before) {
+// `gathered_before`: how many had been gathered when the sleep began. True: it has sent something.
+bool GatherThread::look(std::uint64_t gathered_before) {
   Engine& engine = *state_.engine;
   Hold hold(engine.gate());
   ++engine.counters().thread_wakes;
   const auto waiting = static_cast<std::uint64_t>(engine.gathered());
   const bool late = waiting != 0 && engine.counters().gathered - waiting < gathered_before;
   patience_ns_ = late ? kLeastNs : std::min(2 * patience_ns_, kMostNs);
-  watching_.store(waiting != 0 && !late);
-  if (!late) return;
-  ++engine.counters().gathered_late;
-  engine.refill();
-  engine.flush_gathered();
+  if (late) {
+    ++engine.counters().gathered_late;
+    state_.poll_all();
+  }
+  watching_.store(engine.gathered() != 0);
+  return late;
 }
 
 }  // namespace mplite

@@ -19,7 +19,9 @@ class GatherThread {
   // A message waits so long, twice that at most, and until this thread gets a core.
   static constexpr std::int64_t kLeastNs = ArmingPolicy::kGatherNs, kMostNs = 1'000'000;
 
-  explicit GatherThread(ProgressState& state) : state_(state) {}
+  // `left`: called by the thread, gate free, when it has sent something.
+  GatherThread(ProgressState& state, void (*left)(void* arg), void* arg)
+      : state_(state), left_(left), arg_(arg) {}
 
   // Any thread of the application's, gate free: what the engine has gathered so far leaves though
   // nobody calls. False: there is no thread to be had.
@@ -36,12 +38,14 @@ class GatherThread {
   static void* thread_main(void* self);
   void run();
   void watch();
-  void look(std::uint64_t gathered_before);
+  bool look(std::uint64_t gathered_before);
   bool start();
 
   enum class Life : std::uint8_t { kWanted, kStarting, kRuns, kNone };
 
   ProgressState& state_;
+  void (*const left_)(void* arg);
+  void* const arg_;
   std::atomic<Life> life_{Life::kWanted};
   pthread_t thread_ = {};
   std::int64_t patience_ns_ = kLeastNs;

@@ -100,6 +100,15 @@ void HelperThread::leave_library(int call) {
   if (!give_order() && (host || held)) wake();
 }
 
+void HelperThread::arm_if_needed() {
+  {
+    Hold hold(state_.engine->gate());
+    if (!state_.running || state_.armed() || !state_.needs_progress()) return;
+    state_.set_armed(true);
+  }
+  give_order();
+}
+
 void HelperThread::wake() {
   const std::uint64_t one = 1;
   if (write(wake_fd_, &one, sizeof one) < 0)

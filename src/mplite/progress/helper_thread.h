@@ -22,6 +22,8 @@ class HelperThread {
 
   // Owning thread, gate free, on the way out of the library: arms, or has the departure watched.
   void leave_library(int call);
+  // The gather thread, gate free: the application is away, and something may be outstanding.
+  void arm_if_needed();
   // Has it look at the host's work, if it watches the sockets.
   void wake();
 

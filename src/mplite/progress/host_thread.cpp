@@ -5,6 +5,12 @@
 
 namespace mplite {
 
+namespace {
+thread_local bool t_host_thread = false;
+}
+
+bool HostThread::is_caller() { return t_host_thread; }
+
 int HostThread::start() {
   if (running_) return 0;
   stopping_.store(false);
@@ -29,6 +35,7 @@ void HostThread::wake() {
 
 void* HostThread::thread_main(void* self) {
   enter_own_thread();
+  t_host_thread = true;
   static_cast<HostThread*>(self)->run();
   return nullptr;
 }

@@ -21,6 +21,8 @@ class HostThread {
   // In the child of a fork, where it is not.
   void end_in_child() { running_ = false; }
 
+  // Whether it is this thread that calls.
+  static bool is_caller() MPLITE_SIGNAL_SAFE;
   // Gate held or not: has it look, if the application is away and there is something for the host.
   void wake_if_due() MPLITE_SIGNAL_SAFE {
     if (state_.armed() && state_.is_host_due()) wake();

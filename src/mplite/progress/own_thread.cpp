@@ -6,6 +6,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 namespace mplite {
 namespace {
 
@@ -22,7 +24,12 @@ int start_own_thread(pthread_t* thread, void* (*main)(void* arg), void* arg) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int rc = pthread_create(thread, nullptr, main, arg);
+  pthread_attr_t ordinary;
+  pthread_attr_init(&ordinary);
+  pthread_attr_setinheritsched(&ordinary, PTHREAD_EXPLICIT_SCHED);
+  int rc = pthread_create(thread, &ordinary, main, arg);
+  if (rc == EPERM) rc = pthread_create(thread, nullptr, main, arg);
+  pthread_attr_destroy(&ordinary);
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return rc;
 }

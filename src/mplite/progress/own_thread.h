@@ -10,7 +10,8 @@
 
 namespace mplite {
 
-// All signals are blocked in it: the application's handlers stay in the application's threads.
+// All signals are blocked in it: the application's handlers stay in the application's threads. Its
+// policy is the ordinary one, if that may be had, whatever the caller's is.
 // Returns 0 or an error number. `main` begins with enter_own_thread().
 int start_own_thread(pthread_t* thread, void* (*main)(void* arg), void* arg);
 void enter_own_thread();
