@@ -283,7 +283,8 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   device_options.hooks.leave = [](void* arg) { g_sim->leave(*static_cast<Rank*>(arg)); };
   device_options.hooks.may_gather = [](void*) { return true; };
   device_options.hooks.guard = [](void* arg, bool) {
-    return static_cast<Rank*>(arg)->guarded = true;
+    static_cast<Rank*>(arg)->guarded = true;
+    return ch_lite::Guard::kUntilItLeaves;
   };
   device_options.hooks.give_up = [](void* arg, int peer, int error) {
     fail("rank %d gives rank %d up: %s", static_cast<Rank*>(arg)->id, peer, std::strerror(error));
