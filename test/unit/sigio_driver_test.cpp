@@ -2,6 +2,7 @@
 // for what its budget left.
 #include "mplite/progress/sigio_driver.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -88,6 +89,42 @@ END_TEST
 // RLIMIT_SIGPENDING: no real-time signal can be queued, neither the kernel's nor our own.
 START_TEST(and_where_the_queue_of_real_time_signals_is_full) {
   handler_takes_it_all(SIGRTMIN + 1, 0);
+}
+END_TEST
+
+// The write that found the socket full was made while sockets raised no signals.
+START_TEST(room_in_a_socket_is_announced_by_a_signal_that_is_switched_on_later) {
+  constexpr std::size_t kMuch = 64 << 20;  // more than sockets take
+  MessageRanks ranks(kMuch, AF_INET, EngineOptions());
+  MessageRanks::Side &sender = ranks.side[0], &receiver = ranks.side[1];
+  std::vector<std::uint8_t> out(kMuch, 7), in(kMuch, 0);
+  MessageRequest *sent = nullptr, *received = nullptr;
+  sigset_t io;
+  sigemptyset(&io);
+  sigaddset(&io, SIGIO);
+  pthread_sigmask(SIG_BLOCK, &io, nullptr);
+  ck_assert_int_eq(receiver.messages->receive(in.data(), kMuch, 0, 2, received), 0);
+  ck_assert_int_eq(sender.messages->send(out.data(), kMuch, 1, 2, sent), 0);
+  {
+    Hold hold(sender.engine->gate());
+    sender.engine->set_signal_driven(this_thread_id(), SIGIO);
+    sender.engine->set_signals(false);
+  }
+  while (sender.engine->counters().writes_full == 0) {
+    ranks.step(0);
+    if (sender.engine->counters().writes_full == 0) ranks.step(1);
+  }
+  {
+    Hold hold(sender.engine->gate());
+    sender.engine->set_signals(true);
+  }
+  const timespec moment = {0, 0}, second = {1, 0};
+  siginfo_t info;
+  while (sigtimedwait(&io, &info, &moment) > 0) {}
+  for (int i = 0; i < 200; ++i) ranks.step(1);
+  bool room = false;
+  while (!room && sigtimedwait(&io, &info, &second) > 0) room = (info.si_band & POLLOUT) != 0;
+  ck_assert(room);
 }
 END_TEST
 
