@@ -664,9 +664,12 @@ START_TEST(put_leaves_with_the_message_that_follows_it_and_is_not_answered) {
   for (const char* controller : {"sigio", "thread"}) {
     as(controller);
     check_undisturbed_job(puts_before_a_message, 7, [](Shared& s) {
-      ck_assert_int_eq(s.word[1], kMessages);
-      ck_assert_int_eq(s.word[12], kMessages);
-      ck_assert_int_lt(s.word[3], kMessages / 4);  // credit
+      const int credits = s.word[3];  // whoever takes one sends what waits, too: one write more
+      ck_assert_int_lt(credits, kMessages / 4);
+      for (const int writes : {s.word[1].load(), s.word[12].load()}) {
+        ck_assert_int_ge(writes, kMessages);
+        ck_assert_int_le(writes, kMessages + credits);
+      }
     });
   }
 }
