@@ -27,9 +27,9 @@ dies_before_accept() { # MODE (of the program)
   code=$?
   cat "$LAB_DIR/server" "$LAB_DIR/killed" "$LAB_DIR/caller" >"$out"
   [ "$code" = 0 ] && [ "$caller" = 0 ] || end_leftovers
-  [ "$code" = 0 ] && grep -qE "^$mode: [0-9]+ checks, 0 failed" "$LAB_DIR/server" && ! grep 'ch_lite' "$LAB_DIR/server" | grep -qv 'before it had proved'
+  [ "$code" = 0 ] && checks_hold "$mode" "$LAB_DIR/server" && ! grep 'ch_lite' "$LAB_DIR/server" | grep -qv 'before it had proved'
   result $? "$mode: a caller that dies before it is accepted does not concern the job that it has called" "$out"
-  [ "$caller" = 0 ] && grep -qE '^call: [0-9]+ checks, 0 failed' "$LAB_DIR/caller"
+  [ "$caller" = 0 ] && checks_hold call "$LAB_DIR/caller"
   result $? "$mode: the next caller is accepted" "$out"
 }
 dies_before_accept serve

@@ -2,11 +2,9 @@
 # Living together (docs/coexistence.md): children, handlers, threads, little stacks, a debugger, and which system calls a message interrupts.
 . "$(dirname "$0")/lab.sh"
 
-fine() { [ "$code" = 0 ] && grep -qE "^$1: [0-9]+ checks, 0 failed" "$out"; }
-
 for what in steady children finalize_in_child serialized init_thread alternate_stack timer handler_after; do
   LITE_STATS=1 job 60 2 "$programs/coexist" "$what"
-  fine coexist
+  passed coexist
   result $? "$what: the job goes on and its data is right" "$out"
   if [ "$controller" = sigio ] && [ "$what" != init_thread ]; then
     [ "$(stat_of "$out" 0 signals)" -gt 0 ] 2>/dev/null
@@ -26,10 +24,10 @@ if [ "$controller" = sigio ]; then
   ! hung && [ "$code" != 0 ] && grep -q 'has a handler of the application already.*LITE_SIGNAL=.*LITE_CONTROLLER=thread' "$out"
   result $? "a handler installed before MPI_Init is an error that names the knobs" "$out"
   LITE_SIGNAL=RTMIN+2 job 60 2 "$programs/coexist" handler_before
-  fine coexist
+  passed coexist
   result $? "with another LITE_SIGNAL the same program runs" "$out"
 else
-  fine coexist
+  passed coexist
   result $? "a handler installed before MPI_Init is nobody's business" "$out"
 fi
 
@@ -38,11 +36,11 @@ fi
 job 60 2 "$programs/coexist" mask
 idle=no
 [ "$controller" != sigio ] || idle='(yes|no)'
-fine coexist && [ "$(grep -cE "^mask rank=[01] idle blocked=$idle\$" "$out")" = 2 ] && [ "$(grep -c '^mask rank=[01] outstanding blocked=no$' "$out")" = 2 ]
+passed coexist && [ "$(grep -cE "^mask rank=[01] idle blocked=$idle\$" "$out")" = 2 ] && [ "$(grep -c '^mask rank=[01] outstanding blocked=no$' "$out")" = 2 ]
 result $? "a program started by system() finds the signal blocked when nothing is outstanding: $idle; otherwise: no" "$out"
 
 job 120 2 "$programs/interrupted"
-fine interrupted
+passed interrupted
 result $? "messages arrive while their receiver sleeps in system calls" "$out"
 is() { # CALL EINTR|restarted (or not interrupted at all)
   grep -q "^interrupted call=$1 result=$2 " "$out"
@@ -56,7 +54,7 @@ for call in read_pipe recv waitpid sem_wait cond_timedwait; do is "$call" restar
 # gdb passes SIGIO on in silence of itself; another signal it has to be told of, or it stops there.
 under_gdb() { # gdb option…
   job 120 2 gdb -batch -nx "$@" -ex run --args "$programs/coexist" steady
-  ! hung && grep -qE '^coexist: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'exited normally' "$out")" = 2 ]
+  ! hung && checks_hold coexist "$out" && [ "$(grep -c 'exited normally' "$out")" = 2 ]
 }
 if command -v gdb >/dev/null; then
   under_gdb -ex 'handle SIGIO nostop noprint pass'

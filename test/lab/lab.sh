@@ -44,6 +44,15 @@ end_leftovers() {
 }
 hung() { [ "$code" = 124 ] || [ "$code" = 137 ]; }
 
+# The program's line in FILE says that all of its checks held.
+checks_hold() { # PROGRAM FILE
+  grep -qE "^$1: [1-9][0-9]* checks, 0 failed" "$2"
+}
+# The job that was run has ended well, and its checks held.
+passed() { # PROGRAM
+  [ "$code" = 0 ] && checks_hold "$1" "$out"
+}
+
 # A job whose rank 0 dies before a collective call; mpiexec must not hear of it, and end the others, which say how the call has ended. 0: all by an error.
 errors_without_rank_0() { # RANKS PROGRAM ARGUMENT
   job 40 "$1" -disable-auto-cleanup env MPIR_CVAR_NOLOCAL=1 LITE_CONNECT_TIMEOUT=3s sh -c "trap '' USR1 TERM HUP; '$programs/$2' $3; true"
@@ -116,7 +125,7 @@ skip_without() { # PACKAGE TOOL…
 }
 # The program messages has run with so many ranks, and each has printed its counters (LITE_STATS=1).
 ranks_talked() { # RANKS
-  [ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && [ "$(grep -c 'lite-stats rank=' "$out")" = "$1" ]
+  passed messages && [ "$(grep -c 'lite-stats rank=' "$out")" = "$1" ]
 }
 # A job of test/mpi/trouble in which something happens as soon as the ranks are ready for it.
 trouble_job() { # CASE [mpiexec option…]

@@ -90,7 +90,7 @@ stat_over() { # RANK FIELD FLOOR
 # Ranks 0 and 2 on h0, 1 and 3 on h1. A connection carries data only after both sides have proved that they know the job's secret.
 before=$(bytes_sent 0)
 LITE_STATS=1 job 60 4 --distribution=cyclic "$programs/messages" 5 1000 100000 2000000
-[ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && stat_over 0 short_msgs 5 && stat_over 0 eager_msgs 5 &&
+passed messages && stat_over 0 short_msgs 5 && stat_over 0 eager_msgs 5 &&
   stat_over 0 rndv_msgs 5 && stat_over 0 connections 1 && stat_over 1 connections 1
 verdict $? "srun -n 4 --mpi=$pmi: messages of every protocol between the hosts, proved to by the job's secret"
 bytes=$(($(bytes_sent 0) - before))
@@ -99,7 +99,7 @@ verdict $? "they crossed the link ($bytes bytes)"
 
 LITE_STATS=1 job 60 4 --ntasks-per-node=2 "$programs/messages" 5 10000
 short_bytes=$(stat_of "$out" 0 short_bytes)
-[ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && [ "${short_bytes:-50000}" -lt 10000 ]
+passed messages && [ "${short_bytes:-50000}" -lt 10000 ]
 verdict $? "ranks on one host talk through shared memory ($short_bytes bytes by the device)"
 
 runs=0
@@ -127,14 +127,14 @@ if [ "$pmi" = pmi2 ]; then
     job 60 2 "$programs/dynamic" connect "$LAB_DIR/port" 1
   )
   wait "$accepts"
-  grep -qE '^accept: [0-9]+ checks, 0 failed' "$out" && grep -qE '^connect: [0-9]+ checks, 0 failed' "$LAB_DIR/caller"
+  checks_hold accept "$out" && checks_hold connect "$LAB_DIR/caller"
   verdict $? "two jobs of srun connect by a port"
 
   # The step of the spawned processes is beside the one that spawns, on processors that this one holds as well.
   code=0
   SLURM_OVERLAP=1 timeout -k 10 60 "$LAB_ENTER" 0 salloc --quiet --nodes=2 --ntasks=8 \
     srun --mpi=pmi2 --nodes=1 --ntasks=1 "$programs/dynamic" spawn 3 >"$out" 2>&1 </dev/null || code=$?
-  [ "$code" = 0 ] && grep -qE '^spawn: [0-9]+ checks, 0 failed' "$out"
+  passed spawn
   verdict $? "processes are spawned in an allocation that has room for them"
 fi
 
@@ -145,7 +145,7 @@ for file in secret other; do
   chmod 600 "$slurm/$file"
 done
 LITE_SECRET_FILE=$slurm/secret LITE_STATS=1 job 60 4 --distribution=cyclic "$programs/messages" 3 1000
-[ "$code" = 0 ] && grep -qE '^messages: [0-9]+ checks, 0 failed' "$out" && stat_over 0 connections 1
+passed messages && stat_over 0 connections 1
 verdict $? "with LITE_SECRET_FILE the ranks talk"
 
 # Rank 1 with a setting of its own; the job ends by an error, soon, and one line tells why.

@@ -11,7 +11,7 @@ try() { # SENTENCE [VAR=VALUE…]
     exit "$code"
   )
   code=$?
-  [ "$code" = 0 ] && grep -qE '^wide: [0-9]+ checks, 0 failed' "$out"
+  passed wide
   result $? "$sentence" "$out"
 }
 try "point to point is right with the defaults"

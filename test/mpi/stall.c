@@ -33,7 +33,7 @@ static void receive_from_each_other(void)
 static void wait_for_one_that_computes(const char *what)
 {
     MPI_Comm halo;
-    int word = 1, sum = 0;
+    int word = my_rank + 1, sum = 0;
     MPI_Comm_dup(MPI_COMM_WORLD, &halo);
     MPI_Comm_set_name(halo, "halo");
     MPI_Barrier(halo);
@@ -42,17 +42,20 @@ static void wait_for_one_that_computes(const char *what)
     if (strcmp(what, "send") == 0) {
         if (my_rank == 0)
             MPI_Ssend(&word, 1, MPI_INT, 1, 11, halo);
-        else
+        else {
             MPI_Recv(&word, 1, MPI_INT, 0, 11, halo, MPI_STATUS_IGNORE);
+            CHECK(word == 1, "%d was received", word);
+        }
     } else if (strcmp(what, "probe") == 0) {
         if (my_rank == 0) {
             MPI_Probe(1, 13, halo, MPI_STATUS_IGNORE);
             MPI_Recv(&word, 1, MPI_INT, 1, 13, halo, MPI_STATUS_IGNORE);
+            CHECK(word == 2, "%d was received", word);
         } else
             MPI_Send(&word, 1, MPI_INT, 0, 13, halo);
     } else {
         MPI_Allreduce(&word, &sum, 1, MPI_INT, MPI_SUM, halo);
-        CHECK(sum == ranks, "the sum is %d", sum);
+        CHECK(sum == 3, "the sum is %d", sum);
     }
     MPI_Comm_free(&halo);
 }
@@ -81,7 +84,7 @@ static void receive_while_something_moves(void)
 static void test_in_a_loop(void)
 {
     MPI_Request request;
-    int word = 0, done = 0;
+    int word = 6 - my_rank, done = 0;
     if (my_rank == 0) {
         rest(seconds);
         MPI_Send(&word, 1, MPI_INT, 1, 1, MPI_COMM_WORLD);
@@ -91,6 +94,7 @@ static void test_in_a_loop(void)
             MPI_Test(&request, &done, MPI_STATUS_IGNORE);
             rest(0.001);
         }
+        CHECK(word == 6, "%d was received", word);
     }
 }
 

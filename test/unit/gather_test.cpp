@@ -182,14 +182,15 @@ int other_thread_sends(Shared& s, int rank, Then then) {
   return 0;
 }
 
-// Waits enough for sockets to raise no signals any more (ArmingPolicy::is_cold).
+// Send and receive in turn. 100 rounds have waits enough for sockets to raise no signals any more
+// (ArmingPolicy::is_cold).
 bool ping_pong(int rank, int rounds) {
   int number = 0;
   const auto out = [&] {
     Done done;
     const bool good = send(&number, sizeof number, 1 - rank, 7, done);
     lite_host_exit_sending();
-    return good;
+    return good && done.done;
   };
   const auto in = [&] {
     Done done;
@@ -336,36 +337,16 @@ int two_threads_send(Shared& s, int rank) {
   return 0;
 }
 
-// Send and receive in turn: each message leaves with its own call.
+// Each message leaves with its own call.
 int plays_ping_pong(Shared& s, int rank) {
   CHECK_THAT(start(s, rank));
-  constexpr int kRounds = 2000;
-  int number = 0;
-  const auto hop_out = [&] {
-    Done done;
-    const bool good = send(&number, sizeof number, 1 - rank, 5, done);
-    lite_host_exit_sending();
-    return good && done.done;
-  };
-  const auto hop_in = [&] {
-    Done done;
-    const bool good = receive(&number, sizeof number, 1 - rank, 5, done) &&
-                      (done.done || wait_for(done, kPatienceS));
-    lite_host_exit();
-    return good;
-  };
+  constexpr int kRounds = 2000, kFirst = 100;
+  CHECK_THAT(ping_pong(rank, kFirst));
   mplite::Counters& counters = mplite::channel_counters();
-  std::uint64_t writes = 0, masks = 0, backstops = 0, signals = 0;
-  for (int i = 0; i < kRounds; ++i) {
-    if (i == 100) {
-      writes = counters.writes;
-      masks = counters.mask_calls;
-      backstops = counters.backstops;
-      signals = counters.signals;
-    }
-    CHECK_THAT(rank == 0 ? hop_out() && hop_in() : hop_in() && hop_out());
-  }
-  CHECK_THAT(counters.writes - writes == kRounds - 100);
+  const std::uint64_t writes = counters.writes, masks = counters.mask_calls,
+                      backstops = counters.backstops, signals = counters.signals;
+  CHECK_THAT(ping_pong(rank, kRounds));
+  CHECK_THAT(counters.writes - writes == kRounds);
   CHECK_THAT(counters.gathered == 0 && counters.signals == signals);
   // What is announced: the connection of who calls first, its hello, its proof, and its first
   // message, if that comes before the proof is read.
