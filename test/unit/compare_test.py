@@ -243,6 +243,7 @@ class Reckoning(unittest.TestCase):
             self.assertEqual((lite["us"]["median"], lite["speed_of_best_peer"]), (2.0, 1.5))
             self.assertEqual(reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern), "")
             self.assertIn("MPI 3", reason_not({"name": "old", "kind": "mpi", "calls_program": None}, pattern))
+        self.assertEqual([reason_not({"name": "tcp-spin", "kind": "tcp", "wait": "spin"}, pattern) for pattern in ("rate", "thread_rate")], [None, ""])
 
     def test_raw_tcp_over_several_connections_uses_each_network(self):
         several = {"name": "tcp-4", "kind": "tcp", "wait": "spin", "sockets": 4, "program": "/tcp_bench"}

@@ -51,11 +51,13 @@ for _program, _sizes, _what in (("stencil2d", "256,1K", "heat equation in two di
             APPLICATIONS[_name] = (_program, _overlap)
             PATTERNS[_name] = (_ranks, _program, _sizes, _sizes, f"{_what}; {_ranks} ranks on two cores, messages {'travel while it computes' if _overlap else 'waited for'}: time to solution")
 GROUPS["applications"] = list(APPLICATIONS)
-MPI_TIMES = ("halo", "late", *CALLS, *APPLICATIONS)    # not of raw TCP; in us
+MPI_TIMES = ("halo", "late", *CALLS, *APPLICATIONS)    # in us
+MPI_ONLY = (*MPI_TIMES, "thread_rate")    # not of raw TCP
 
 NETPIPE_SIZES = [1 << shift for shift in range(24)]    # of those that NetPIPE has, the ones that are drawn; the table has some of them
 NETPIPE_SHOWN = (1, 64, 1024, 4096, 16384, 65536, 131072, 262144, 524288, 1048576, 2097152, 4194304, 8388608)
-DEFAULT_PATTERNS = [name for name in PATTERNS if name != "netpipe" and name not in CALLS and name not in APPLICATIONS and name != "thread_rate"]
+ON_REQUEST = ("netpipe", "thread_rate", *CALLS, *APPLICATIONS)
+DEFAULT_PATTERNS = [name for name in PATTERNS if name not in ON_REQUEST]
 
 
 def patterns_of(options):

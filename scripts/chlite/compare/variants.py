@@ -7,7 +7,7 @@ from ..common import TOP, die
 from ..installations import check_names, identify, parse_installation
 from ..sizes import size_of
 from .netpipe import is_spinning_netpipe, netpipe_of, netpipe_shim, netpipe_sources
-from .patterns import APPLICATIONS, CALLS, MPI_TIMES, PATTERNS
+from .patterns import APPLICATIONS, CALLS, MPI_ONLY, PATTERNS
 
 
 def variants_of(options):
@@ -43,7 +43,7 @@ def reason_not(variant, pattern):
     if variant["kind"] == "tcp":
         if (variant["wait"] == "sigio") != (pattern == "overlap") or ("sockets" in variant and pattern not in ("pingpong", "stream", "overlap")):
             return ""
-        if pattern in MPI_TIMES:
+        if pattern in MPI_ONLY:
             return ""
     if pattern == "overlap" and variant.get("overlap_program") is None:
         return "the overlap program needs MPI 3"
