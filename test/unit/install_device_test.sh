@@ -149,7 +149,8 @@ edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT WINDOWS ERRORS LOCAL G
   counts+=("$(grep -r -A 3 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/coll/op" | grep -c 'void MPIR_' || true)")
   [ "${counts[*]}" = "$*" ]
 }
-for row in "4.0.3 2 2 0 0 0 1 5 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.3 2 0 0 0 1 1 5 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 5 0 0 1 1 1 0 3 2 2 2 0 0 10" \
+for row in "4.0.3 2 3 0 0 0 1 5 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 5 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.1.2 2 1 0 0 1 1 5 0 0 1 1 1 0 3 2 2 2 0 3 10" \
+  "4.1.3 2 0 0 0 1 1 5 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 5 0 0 1 1 1 0 3 2 2 2 0 0 10" \
   "4.2.3 2 0 2 2 1 1 5 0 0 1 1 1 0 3 2 2 2 0 0 10" "4.3.2 2 0 2 0 1 1 5 0 0 1 1 1 0 3 2 2 2 0 0 10" "5.0.1 2 0 2 0 1 1 5 0 0 1 0 1 4 3 2 2 2 0 0 10" "5.0.2 2 0 2 0 1 1 5 0 0 1 0 1 4 3 2 2 2 0 0 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"

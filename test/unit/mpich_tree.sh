@@ -23,6 +23,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
     for name in MPIDI_NM MPIDI_SHM; do
       echo "    mpi_errno = ${name}_mpi_reduce(sendbuf, recvbuf, count, datatype, op, 0, comm->node_comm,"
     done
+    echo '            MPIDI_NM_mpi_reduce(comm->node_roots_comm->rank == 0 ? MPI_IN_PLACE : inter_sendbuf,'
     echo 'int MPIDI_Reduce_intra_composition_beta(int a)'
   } >"$ch4/src/ch4_coll_impl.h"
   echo '    ret = MPIDI_POSIX_progress(vci, made_progress);' >"$ch4/shm/src/shm_progress.h"
