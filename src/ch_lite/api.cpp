@@ -460,6 +460,11 @@ int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uin
   return device_current->expose(base, bytes, peers, count, key);
 }
 
+int lite_is_accessed(uint64_t key) {
+  Entry entry;
+  return device_current->is_accessed(key) ? 1 : 0;
+}
+
 int lite_withdraw(uint64_t key) {
   Entry entry;
   return device_current->withdraw(key);

@@ -305,10 +305,10 @@ void raise_mmap_threshold(std::uint64_t bytes) {
 }  // namespace
 
 int lite_init_local(void* address) {
-  static_assert(kAddressBlobBytes == LITE_ADDRESS_BYTES);
+  static_assert(kCardBytes == LITE_ADDRESS_BYTES);
   static const char kTwice[] = "lite_init_local was called twice";
   static const char kNoMemory[] = "out of memory at start";
-  make_failed_blob(g_boot != nullptr ? kTwice : kNoMemory, address);
+  make_failed_card(g_boot != nullptr ? kTwice : kNoMemory, address);
   if (g_boot != nullptr) return fail(LITE_ERR_ARG, "%s", kTwice);
   Boot* b = g_boot = new (std::nothrow) Boot;
   if (b == nullptr) return fail(LITE_ERR_NOMEM, "%s", kNoMemory);

@@ -36,7 +36,7 @@ enum {
   LITE_ERR_JOB = -7 /* the job cannot start, and every rank sees why: one can speak for all */
 };
 
-#define LITE_ADDRESS_BYTES 320 /* an address blob: fixed size, copied by value through PMI */
+#define LITE_ADDRESS_BYTES 320 /* a card: fixed size, copied by value through PMI */
 #define LITE_ANY_SOURCE (-1)
 #define LITE_ANY_TAG (-1)
 #define LITE_AM_HEADER_MAX 4096 /* bytes of a host's active-message header */
@@ -66,7 +66,7 @@ typedef struct lite_message lite_message; /* a matched message detached by lite_
 /* ---- start and end ---- */
 
 /* Reads the LITE_* knobs, opens the listener (bound to the chosen interface only) and writes this
- * process's address blob (LITE_ADDRESS_BYTES, holds host, port and this process's share of the job
+ * process's card (LITE_ADDRESS_BYTES, holds host, port and this process's share of the job
  * secret: hand it out through PMI only). LITE_ERR_ARG: a knob does not parse; the text names the
  * variable, its value and what is allowed. After an error, `address` tells the other ranks why this
  * one cannot start: publish it all the same, so that they do not wait for it. */
@@ -76,7 +76,7 @@ int lite_init_local(void* address);
  * which host, and why (shortened). Any time. */
 int lite_find_failed(const void* table, int size);
 
-/* Wires up: `table` holds `size` blobs of LITE_ADDRESS_BYTES, in rank order; must be the same on
+/* Wires up: `table` holds `size` cards of LITE_ADDRESS_BYTES, in rank order; must be the same on
  * every rank. `local_ranks`: ranks on this host, oneself included (how to wait depends on it).
  * `thread_multiple`: MPI_THREAD_MULTIPLE. Starts the controller (LITE_CONTROLLER) owned by the
  * calling thread. No connection is made yet. LITE_ERR_JOB: the table is not sound (a rank cannot
@@ -198,6 +198,9 @@ int lite_imrecvv(lite_message* message, const struct iovec* pieces, size_t count
 int lite_expose(void* base, size_t bytes, uint64_t* key);
 /* The same, to these peers and nobody else. Who else comes with the key is given up. */
 int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uint64_t* key);
+/* 1: a peer's access to it is under way, as far as this process knows. Data that a peer has got
+ * already may still be waiting for its acknowledgement: progress takes that. 0: none is. */
+int lite_is_accessed(uint64_t key);
 /* Returns when nothing reads or writes the memory any more. An access still under way is an error
  * of its peer, which is given up, as it is for an access that comes later or lies outside:
  * LITE_ERR_PEER_LOST on both sides. LITE_ERR_ARG: not exposed. */

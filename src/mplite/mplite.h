@@ -38,12 +38,12 @@ enum {
 #define MP_ANY_TAG (-1)
 #define MP_DONE \
   (-1) /* the id of an operation that is complete and forgotten; waiting for it is allowed */
-#define MP_ADDRESS_BYTES 320 /* an address blob */
+#define MP_ADDRESS_BYTES 320 /* a card */
 
 /* ---- start and end ---- */
 
 /* Joins the job that lite-mprun started: MPLITE_RANK, MPLITE_SIZE, and MPLITE_FD, a stream
- * descriptor that takes this rank's address blob and answers with the table of all. The arguments
+ * descriptor that takes this rank's card and answers with the table of all. The arguments
  * are not changed and may be NULL. */
 int MP_Init(int* argc, char*** argv);
 
@@ -52,7 +52,7 @@ int MP_Init(int* argc, char*** argv);
  * job only; after an error it tells the others why this process cannot start: hand it out all the
  * same) … */
 int MP_Init_local(void* address);
-/* … and joins: `table` holds `size` blobs in rank order, the same on every rank. Connections are
+/* … and joins: `table` holds `size` cards in rank order, the same on every rank. Connections are
  * made on first use. */
 int MP_Init_table(int rank, int size, const void* table);
 

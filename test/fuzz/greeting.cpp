@@ -75,7 +75,7 @@ std::vector<fuzz::Seed> fuzz_seeds() {
     seed.insert(seed.end(), word.begin(), word.end());
     const char text[] = "text";
     for (const FrameType type :
-         {FrameType::kBlob, FrameType::kOutput, FrameType::kInput, FrameType::kEnd})
+         {FrameType::kCard, FrameType::kOutput, FrameType::kInput, FrameType::kEnd})
       append_frame(seed, type, text, type == FrameType::kInput ? 0 : sizeof text);
     seeds.push_back(seed);
   }

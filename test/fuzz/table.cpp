@@ -14,13 +14,13 @@ namespace {
 
 constexpr int kRanksMax = 6;
 
-// Not by make_blob(), which asks this machine what a card has to say.
-AddressBlob true_card(int rank, std::uint8_t kind) {
-  AddressBlob card = {};
-  static const AddressBlob made = [] {
-    AddressBlob blob = {};
-    make_failed_blob("probe", &blob);  // for the magic and the version
-    return blob;
+// Not by make_card(), which asks this machine what a card has to say.
+Card true_card(int rank, std::uint8_t kind) {
+  Card card = {};
+  static const Card made = [] {
+    Card failed = {};
+    make_failed_card("probe", &failed);  // for the magic and the version
+    return failed;
   }();
   card.magic = made.magic;
   card.version = made.version;
@@ -61,15 +61,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const int own = input.byte() % ranks;
   SecretFile file;
   file.there = input.flip();
-  fuzz::Block table(static_cast<std::size_t>(ranks) * kAddressBlobBytes + 1);
+  fuzz::Block table(static_cast<std::size_t>(ranks) * kCardBytes + 1);
   std::uint8_t* cards = table.data() + 1;  // no alignment
   for (int i = 0; i < ranks; ++i) {
-    AddressBlob card = true_card(i, input.byte());
+    Card card = true_card(i, input.byte());
     make_fingerprint(file, card.share, card.fingerprint);
-    std::memcpy(cards + static_cast<std::size_t>(i) * kAddressBlobBytes, &card, sizeof card);
+    std::memcpy(cards + static_cast<std::size_t>(i) * kCardBytes, &card, sizeof card);
   }
   if (ranks > 1 && input.byte() == 255)
-    make_failed_blob(input.text(300).c_str(), cards + kAddressBlobBytes);
+    make_failed_card(input.text(300).c_str(), cards + kCardBytes);
   while (input.any()) {  // runs of bytes, anywhere
     const std::size_t at = input.below(table.size() - 1);
     const auto bytes = input.bytes(std::min<std::size_t>(input.byte() % 80, table.size() - 1 - at));

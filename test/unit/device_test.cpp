@@ -961,6 +961,52 @@ START_TEST(request_with_a_fragment_under_way_ends_with_the_fragment) {
 }
 END_TEST
 
+// Windows at their least, so that all peers' together are beyond the bound. What is received is
+// behind what is not.
+START_TEST(messages_behind_eager_ones_that_nobody_receives_arrive_beyond_the_bound) {
+  constexpr int kPeers = 120;
+  constexpr std::size_t kBytes = 8'000;
+  DeviceOptions o = usual();
+  o.credits_bytes = 16 * 1024;
+  o.unexpected_max_bytes = 64 * 1024;
+  auto w = make_world(1 + kPeers, o);
+  const auto data = pattern(kBytes, 1);
+  std::vector<std::vector<std::uint8_t>> into(kPeers, std::vector<std::uint8_t>(kBytes));
+  const lite_envelope wanted = {5, 0, 9};
+  for (int i = 1; i <= kPeers; ++i) {
+    w->as(i);
+    lite_request* r = nullptr;
+    ck_assert_int_ge(lite_isend(data.data(), kBytes, 0, &kEnvelope, 0, nullptr, &r), 0);
+    ck_assert_int_ge(lite_isend(data.data(), 1, 0, &wanted, 0, nullptr, &r), 0);
+    w->settle();
+  }
+  w->as(0);
+  for (int i = 1; i <= kPeers; ++i) {
+    std::uint8_t byte = 0;
+    lite_status status{};
+    lite_request* r = nullptr;
+    const int now = lite_irecv(&byte, 1, i, &wanted, nullptr, &status, &r);
+    w->settle();
+    if (now == LITE_PENDING) status = completed(*w, 0, r);
+    ck_assert_int_eq(status.error, LITE_OK);
+    ck_assert_uint_eq(byte, data[0]);
+    w->as(0);
+  }
+  for (int i = 1; i <= kPeers; ++i) {
+    lite_status status{};
+    lite_request* r = nullptr;
+    auto& there = into[static_cast<std::size_t>(i - 1)];
+    if (lite_irecv(there.data(), kBytes, i, &kEnvelope, nullptr, &status, &r) == LITE_PENDING) {
+      w->settle();
+      status = completed(*w, 0, r);
+    }
+    ck_assert_int_eq(status.error, LITE_OK);
+    ck_assert(there == data);
+    w->as(0);
+  }
+}
+END_TEST
+
 START_TEST(receive_matched_behind_a_deferred_message_gets_its_own_data) {
   for (bool lose : {false, true}) {
     DeviceOptions o = usual();

@@ -401,6 +401,7 @@ void MPID_ChannelRelease(int dest) {
   if (--me().holds == 0) drain_bulk(me(), dest);
 }
 void MPID_ChannelPrefer(int) {}
+void MPID_ChannelAcknowledge(int) {}
 void MPID_ChannelGather(int what) { me().gather = what != MPID_GATHER_NOTHING; }
 int MPID_ChannelGathered(void) { return 0; }
 void MPID_ChannelFlush(void) {}

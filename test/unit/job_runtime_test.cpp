@@ -68,10 +68,10 @@ void start(JobRuntime& job, const char* controller, volatile int* want_arm) {
   setenv("LITE_CONTROLLER", controller, 1);
   setenv("LITE_IFACE", "lo", 1);
   char error[768] = "";
-  AddressBlob blob;
+  Card card;
   g_job = &job;
-  ck_assert_msg(job.listen(&blob, error, sizeof error) == StartFault::kNone, "%s", error);
-  ck_assert_msg(job.join(0, 1, &blob, 1, error, sizeof error) == StartFault::kNone, "%s", error);
+  ck_assert_msg(job.listen(&card, error, sizeof error) == StartFault::kNone, "%s", error);
+  ck_assert_msg(job.join(0, 1, &card, 1, error, sizeof error) == StartFault::kNone, "%s", error);
   ck_assert_msg(job.start_progress(progress, want_arm, error, sizeof error) == StartFault::kNone,
                 "%s", error);
 }

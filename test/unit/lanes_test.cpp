@@ -476,6 +476,81 @@ START_TEST(many_ranks_open_their_lanes_to_one_without_pushing_each_other_out) {
 }
 END_TEST
 
+// Acknowledgements wait for company while more comes, but not where the channel asks for them: its
+// next word to the sender is behind them.
+START_TEST(acknowledgement_that_is_asked_for_does_not_wait) {
+  int waited = 0;
+  for (int i = 0; i < 32; ++i) {
+    const bool asked = i % 2 != 0;
+    SimRanks r(2, narrow(), with_lanes(3));
+    r.connect(0, 1);
+    Transfer first(0, 1);
+    first.pass(r);
+    Transfer t(0, 1, static_cast<std::size_t>(60'000 + i / 2 * 2'000)), large(0, 1, 20 * kBytes);
+    t.begin(r);
+    large.begin(r);
+    static bool here;
+    here = false;
+    r.as(1);
+    MPID_OnComplete(
+        t.rid,
+        [](void* wanted, std::int64_t) {
+          here = true;
+          if (wanted != nullptr) MPID_ChannelAcknowledge(0);
+        },
+        asked ? &here : nullptr);
+    for (int k = 0; !here; ++k) {
+      ck_assert_int_lt(k, 10'000);
+      r.poll(0);
+      r.as(1);
+      Hold hold(r.engine(1).gate());
+      r.engine(1).poll_all();
+    }
+    const char word = 'w';
+    r.as(1);
+    ck_assert_int_eq(MPID_SendControl(&word, 1, 0), 0);
+    r.as(0);
+    {
+      Hold hold(r.engine(0).gate());
+      for (int k = 0; k < 1000 && !r.engine(0).control_ready(); ++k) r.engine(0).poll_all();
+      char got = 0;
+      int from = -1;
+      ck_assert_uint_eq(r.engine(0).take_control(&got, 1, from), 1);
+    }
+    ck_assert(t.into == t.data);
+    const bool sent = t.sent(r);
+    if (asked) ck_assert(sent);
+    waited += sent ? 0 : 1;
+    large.end(r);
+    ck_assert(sent || t.sent(r));
+  }
+  ck_assert_int_ge(waited, 1);
+}
+END_TEST
+
+// A rank that many call keeps its descriptors for first connections, and hears of a lane that it
+// does not let in ever more seldom.
+START_TEST(lanes_of_peers_take_no_descriptor_above_the_bound) {
+  int rank = 0;
+  SimRanks r(2, narrow(), [&rank](EngineOptions& o) {
+    with_lanes(4)(o);
+    if (rank++ == 1) o.lane_descriptor_max = -1;
+  });
+  r.connect(0, 1);
+  const std::uint64_t connected = r.world.open_sockets(1);
+  for (int i = 0; i < 100; ++i) {
+    Transfer t(0, 1, 60'000);
+    t.pass(r);
+    r.world.pass(1'000'000'000);
+  }
+  r.turn(20);
+  ck_assert_uint_eq(lanes_of(r, 0) + lanes_of(r, 1), 0);
+  ck_assert_uint_eq(r.world.open_sockets(1), connected);
+  ck_assert_uint_ge(r.engine(1).counters().ties, 1);
+  ck_assert_uint_le(r.engine(1).counters().ties, 16);  // two attempts at 0, 1, 3, 7, 15 s …
+}
+END_TEST
+
 START_TEST(peer_that_sends_what_was_not_asked_for_is_given_up) {
   const Bytes data = bytes_of(10'000, 1);
   for (const std::size_t total : {1'000u, 10'000u}) {  // less than what was there before; all of it

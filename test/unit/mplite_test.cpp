@@ -749,8 +749,8 @@ START_TEST(bad_arguments_are_told_and_change_nothing) {
     REQUIRE(MP_Wait(&id) == MP_ERR_ARG && id == 12345);
     REQUIRE(MP_Test(&id, &flag) == MP_ERR_ARG);
     REQUIRE(MP_Testall(1, &id, &flag) == MP_ERR_ARG && flag == 0);
-    std::uint8_t blob[MP_ADDRESS_BYTES];
-    REQUIRE(MP_Init_local(blob) == MP_ERR_ARG);
+    std::uint8_t card[MP_ADDRESS_BYTES];
+    REQUIRE(MP_Init_local(card) == MP_ERR_ARG);
   });
 }
 END_TEST

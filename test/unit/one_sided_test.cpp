@@ -430,7 +430,7 @@ START_TEST(peer_that_overdraws_its_accesses_is_given_up) {
   auto w = make_world(2);
   std::vector<std::uint8_t> memory(10000, 0);
   const std::uint64_t key = expose(*w, 1, memory);
-  for (std::uint32_t i = 0; i <= ch_lite::kAccessesPerPeer; ++i) {
+  for (std::uint32_t i = 0; i <= ch_lite::kAccessesHere; ++i) {
     const AccessPacket p{{PacketType::kPutRequest, 0, 0, 0, 0}, 0, key, 0, 5000, 77};
     w->forge(0, 1, &p, sizeof p);
   }

@@ -21,18 +21,18 @@ namespace {
 
 struct Fixture {
   Process process;
-  AddressBlob blob = {};
+  Card card = {};
   char error[768] = "";
   Fixture() { setenv("LITE_IFACE", "lo", 1); }
 };
 
 START_TEST(job_of_one_rank_listens_joins_and_ends) {
   auto f = std::make_unique<Fixture>();
-  ck_assert_msg(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone, "%s",
+  ck_assert_msg(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone, "%s",
                 f->error);
-  ck_assert_uint_ne(f->blob.port, 0);
+  ck_assert_uint_ne(f->card.port, 0);
   ck_assert_int_ge(f->process.listeners[0], 0);
-  ck_assert_msg(f->process.join(0, 1, &f->blob, 0, f->error, sizeof f->error) == StartFault::kNone,
+  ck_assert_msg(f->process.join(0, 1, &f->card, 0, f->error, sizeof f->error) == StartFault::kNone,
                 "%s", f->error);
   ck_assert_ptr_nonnull(f->process.engine);
   ck_assert_int_eq(f->process.listeners[0], -1);  // the engine's now
@@ -48,7 +48,7 @@ END_TEST
 START_TEST(bad_knob_is_an_argument_fault_that_names_it) {
   setenv("LITE_EAGER_MAX", "plenty", 1);
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_ptr_nonnull(std::strstr(f->error, "LITE_EAGER_MAX"));
   ck_assert_ptr_nonnull(std::strstr(f->error, "plenty"));
   ck_assert_int_eq(f->process.listeners[0], -1);
@@ -58,7 +58,7 @@ END_TEST
 START_TEST(bad_profile_is_an_argument_fault_that_names_it) {
   setenv("LITE_PROFILE", "/nowhere/profile", 1);
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_ptr_nonnull(std::strstr(f->error, "/nowhere/profile"));
 }
 END_TEST
@@ -66,20 +66,20 @@ END_TEST
 START_TEST(interface_that_does_not_exist_is_an_argument_fault) {
   auto f = std::make_unique<Fixture>();
   setenv("LITE_IFACE", "nosuch0", 1);
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_ptr_nonnull(std::strstr(f->error, "nosuch0"));
 }
 END_TEST
 
 START_TEST(port_range_that_is_taken_is_a_system_fault) {
   auto first = std::make_unique<Fixture>();
-  ck_assert(first->process.listen(&first->blob, first->error, sizeof first->error) ==
+  ck_assert(first->process.listen(&first->card, first->error, sizeof first->error) ==
             StartFault::kNone);
   char range[32];
-  std::snprintf(range, sizeof range, "%d:%d", first->blob.port, first->blob.port);
+  std::snprintf(range, sizeof range, "%d:%d", first->card.port, first->card.port);
   setenv("LITE_PORT_RANGE", range, 1);
   auto second = std::make_unique<Fixture>();
-  ck_assert(second->process.listen(&second->blob, second->error, sizeof second->error) ==
+  ck_assert(second->process.listen(&second->card, second->error, sizeof second->error) ==
             StartFault::kSystem);
   ck_assert_str_ne(second->error, "");
 }
@@ -87,8 +87,8 @@ END_TEST
 
 START_TEST(bad_table_is_a_fault_of_all_ranks_that_names_the_rank) {
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
-  AddressBlob table[2] = {f->blob, {}};
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
+  Card table[2] = {f->card, {}};
   ck_assert(f->process.join(0, 2, table, 0, f->error, sizeof f->error) == StartFault::kTable);
   ck_assert_ptr_nonnull(std::strstr(f->error, "rank 1"));
 }
@@ -98,17 +98,17 @@ END_TEST
 START_TEST(listener_of_the_address_that_the_table_leaves_is_the_first) {
   auto f = std::make_unique<Fixture>();
   Process& p = f->process;
-  ck_assert(p.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
+  ck_assert(p.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
   p.choice.more[0].address = address_of("127.0.0.2");
   p.choice.more_count = 1;
   open_more_listeners(p.net, p.choice, p.knobs, p.listeners);
   ck_assert_int_eq(p.choice.more_count, 1);
-  f->blob.more[0] = compact(p.choice.more[0].address);
-  AddressBlob table[2] = {f->blob, f->blob};
+  f->card.more[0] = compact(p.choice.more[0].address);
+  Card table[2] = {f->card, f->card};
   table[1].more[0] = compact(address_of("127.0.0.3"));
   table[1].more[0].port = 4711;
   std::memset(table[1].network, 7, sizeof table[1].network);
-  const std::uint16_t first = f->blob.port, second = f->blob.more[0].port;
+  const std::uint16_t first = f->card.port, second = f->card.more[0].port;
   p.knobs.lanes = 1;  // or else all stay, for lanes
   ck_assert_msg(p.join(0, 2, table, 1, f->error, sizeof f->error) == StartFault::kNone, "%s",
                 f->error);
@@ -135,12 +135,12 @@ END_TEST
 START_TEST(who_cannot_start_has_a_card_that_tells_the_others) {
   setenv("LITE_CREDITS", "few", 1);
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   unsetenv("LITE_CREDITS");
   auto other = std::make_unique<Fixture>();
-  ck_assert(other->process.listen(&other->blob, other->error, sizeof other->error) ==
+  ck_assert(other->process.listen(&other->card, other->error, sizeof other->error) ==
             StartFault::kNone);
-  AddressBlob table[2] = {other->blob, f->blob};
+  Card table[2] = {other->card, f->card};
   ck_assert(other->process.join(0, 2, table, 0, other->error, sizeof other->error) ==
             StartFault::kTable);
   ck_assert_msg(std::strncmp(other->error, "rank 1 on host ", 15) == 0, "%s", other->error);
@@ -152,16 +152,16 @@ START_TEST(card_holds_what_the_knobs_say) {
   setenv("LITE_CREDITS", "64K", 1);
   setenv("LITE_UNEXPECTED_MAX", "1M", 1);
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
-  ck_assert_uint_eq(f->blob.credits, 64 << 10);
-  ck_assert_uint_eq(f->blob.unexpected_max, 1 << 20);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
+  ck_assert_uint_eq(f->card.credits, 64 << 10);
+  ck_assert_uint_eq(f->card.unexpected_max, 1 << 20);
 }
 END_TEST
 
 START_TEST(secret_file_that_cannot_be_used_is_an_argument_fault) {
   setenv("LITE_SECRET_FILE", "/nowhere/file", 1);
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_str_eq(f->error,
                    "LITE_SECRET_FILE=/nowhere/file cannot be used: No such file or directory");
 }
@@ -171,7 +171,7 @@ START_TEST(interface_that_mpiexec_names_and_is_not_there_is_told_as_such) {
   auto f = std::make_unique<Fixture>();
   unsetenv("LITE_IFACE");
   setenv("MPIR_CVAR_NEMESIS_TCP_NETWORK_IFACE", "nosuch0", 1);
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kArgument);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kArgument);
   ck_assert_ptr_nonnull(std::strstr(f->error, "nosuch0"));
   ck_assert_ptr_nonnull(std::strstr(f->error, "mpiexec -iface"));
 }
@@ -179,9 +179,9 @@ END_TEST
 
 START_TEST(advice_names_our_own_side_and_the_knob) {
   auto f = std::make_unique<Fixture>();
-  ck_assert(f->process.listen(&f->blob, f->error, sizeof f->error) == StartFault::kNone);
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
   char text[384], own[64];
-  std::snprintf(own, sizeof own, "; tried from interface lo, 127.0.0.1 port %d: ", f->blob.port);
+  std::snprintf(own, sizeof own, "; tried from interface lo, 127.0.0.1 port %d: ", f->card.port);
   for (const int error : {ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED}) {
     f->process.advice(error, text, sizeof text);
     ck_assert_int_eq(std::strncmp(text, own, std::strlen(own)), 0);
@@ -203,7 +203,7 @@ START_TEST(too_few_descriptors_are_told_before_the_job_starts) {
     ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
     few = {static_cast<rlim_t>(lowest + extra), before.rlim_max};
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
-    const StartFault fault = f->process.listen(&f->blob, f->error, sizeof f->error);
+    const StartFault fault = f->process.listen(&f->card, f->error, sizeof f->error);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
     started = fault == StartFault::kNone;
     if (started) {

@@ -723,9 +723,17 @@ int lite_expose_to(void* base, size_t bytes, const int* peers, size_t count, uin
   *key = exposed_key = 77;
   return LITE_OK;
 }
-int lite_withdraw(uint64_t key) {
+static int accessed; /* so often the answer is yes */
+int lite_is_accessed(uint64_t key) {
   ck_assert(have_device && lock_depth > 0);
   ck_assert(key != 0 && key == exposed_key);
+  if (accessed == 0) return 0;
+  accessed--;
+  return 1;
+}
+int lite_withdraw(uint64_t key) {
+  ck_assert(have_device && lock_depth > 0);
+  ck_assert(key != 0 && key == exposed_key && accessed == 0);
   exposed_key = 0;
   return LITE_OK;
 }
@@ -1964,6 +1972,17 @@ START_TEST(window_that_is_not_made_is_not_exposed_any_more) {
 }
 END_TEST
 
+/* What a peer has got of it is acknowledged by another way than that of the barrier. */
+START_TEST(window_is_not_withdrawn_while_it_is_accessed) {
+  make_window(memory, kWindow);
+  accessed = 3;
+  const int before = device_polls;
+  end_window();
+  ck_assert_int_eq(accessed, 0);
+  ck_assert_int_ge(device_polls - before, 3);
+}
+END_TEST
+
 /* A window may bring active messages as long as it lives, if a thread of the device's handles them.
  */
 START_TEST(window_expects_messages_while_it_lives) {
@@ -2468,6 +2487,7 @@ int main(void) {
   ADD_LOOP(ends_of_epochs_pass_a_poll_where_puts_wait_for_their_message, 3);
   ADD(puts_have_company_where_the_end_of_the_epoch_follows);
   ADD(window_that_is_not_made_is_not_exposed_any_more);
+  ADD(window_is_not_withdrawn_while_it_is_accessed);
   ADD(window_expects_messages_while_it_lives);
   ADD_LOOP(receive_that_was_matched_here_completes_the_one_in_shared_memory, 3);
   ADD_LOOP(receive_that_found_its_message_when_posted_is_completed_by_the_next_progress, 3);

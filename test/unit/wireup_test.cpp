@@ -38,7 +38,7 @@ InterfaceChoice loopback_choice() {
 // i+1.
 struct Table {
   static constexpr int kMax = 6;
-  AddressBlob blob[kMax];
+  Card card[kMax];
   PeerAddress peers[kMax] = {};
   std::uint8_t secret[kSecretBytes] = {};
   char error[512] = "";
@@ -48,8 +48,8 @@ struct Table {
       std::snprintf(text, sizeof text, "10.0.0.%d", i + 1);
       place(i, text);
       std::snprintf(text, sizeof text, "h%d", i);
-      std::snprintf(blob[i].host, sizeof blob[i].host, "%s", text);
-      std::memset(blob[i].share, i + 1, sizeof blob[i].share);
+      std::snprintf(card[i].host, sizeof card[i].host, "%s", text);
+      std::memset(card[i].share, i + 1, sizeof card[i].share);
     }
   }
   void place(int rank, const char* address, std::uint32_t scope = 0) {
@@ -58,24 +58,24 @@ struct Table {
     choice.address = address_of(address, scope);
     reinterpret_cast<sockaddr_in*>(&choice.address)->sin_port =
         htons(static_cast<std::uint16_t>(1000 + rank));
-    AddressBlob made;
-    make_blob(net, choice, made);
-    std::memcpy(made.host, blob[rank].host, sizeof made.host);
-    std::memcpy(made.share, blob[rank].share, sizeof made.share);
-    blob[rank] = made;
+    Card made;
+    make_card(net, choice, made);
+    std::memcpy(made.host, card[rank].host, sizeof made.host);
+    std::memcpy(made.share, card[rank].share, sizeof made.share);
+    card[rank] = made;
   }
   void also(int rank, std::initializer_list<const char*> addresses) {
     int k = 0;
-    for (CompactAddress& more : blob[rank].more) more = {};
+    for (CompactAddress& more : card[rank].more) more = {};
     for (const char* address : addresses) {
-      blob[rank].more[k] = compact(address_of(address));
-      blob[rank].more[k++].port = static_cast<std::uint16_t>(2000 + rank);
+      card[rank].more[k] = compact(address_of(address));
+      card[rank].more[k++].port = static_cast<std::uint16_t>(2000 + rank);
     }
   }
   SecretFile file;
   StartFault fault = StartFault::kNone;
   bool decode(int size = 3, int rank = 0) {
-    fault = decode_table(blob, size, rank, file, peers, secret, error, sizeof error);
+    fault = decode_table(card, size, rank, file, peers, secret, error, sizeof error);
     return fault == StartFault::kNone;
   }
 };
@@ -97,8 +97,8 @@ START_TEST(table_may_lie_at_any_address) {
   ck_assert(t.decode());
   std::uint8_t expected[kSecretBytes];
   std::memcpy(expected, t.secret, sizeof expected);
-  static char shifted[3 * kAddressBlobBytes + 1];
-  std::memcpy(shifted + 1, t.blob, 3 * kAddressBlobBytes);
+  static char shifted[3 * kCardBytes + 1];
+  std::memcpy(shifted + 1, t.card, 3 * kCardBytes);
   ck_assert(decode_table(shifted + 1, 3, 0, t.file, t.peers, t.secret, t.error, sizeof t.error) ==
             StartFault::kNone);
   ck_assert_mem_eq(t.secret, expected, sizeof expected);
@@ -129,13 +129,13 @@ START_TEST(secret_is_one_for_all_ranks_and_changes_with_any_share_order_or_size)
   ck_assert_mem_ne(t.secret, first, sizeof first);
   for (int i = 0; i < 3; ++i) {
     Table other;
-    other.blob[i].share[31] ^= 1;
+    other.card[i].share[31] ^= 1;
     ck_assert(other.decode());
     ck_assert_mem_ne(other.secret, first, sizeof first);
   }
   Table swapped;
-  std::memset(swapped.blob[0].share, 2, 32);
-  std::memset(swapped.blob[1].share, 1, 32);
+  std::memset(swapped.card[0].share, 2, 32);
+  std::memset(swapped.card[1].share, 1, 32);
   ck_assert(swapped.decode());
   ck_assert_mem_ne(swapped.secret, first, sizeof first);
 }
@@ -143,9 +143,9 @@ END_TEST
 
 START_TEST(shares_are_random) {
   PosixNet net;
-  AddressBlob a, b;
-  make_blob(net, loopback_choice(), a);
-  make_blob(net, loopback_choice(), b);
+  Card a, b;
+  make_card(net, loopback_choice(), a);
+  make_card(net, loopback_choice(), b);
   ck_assert_mem_ne(a.share, b.share, sizeof a.share);
   ck_assert_uint_eq(a.pid, static_cast<unsigned>(getpid()));
 }
@@ -153,9 +153,9 @@ END_TEST
 
 START_TEST(ranks_bound_to_other_processors_share_no_place) {
   PosixNet net;
-  AddressBlob table[3];
-  make_blob(net, loopback_choice(), table[0]);
-  make_blob(net, loopback_choice(), table[1]);
+  Card table[3];
+  make_card(net, loopback_choice(), table[0]);
+  make_card(net, loopback_choice(), table[1]);
   cpu_set_t before, one;
   ck_assert_int_eq(sched_getaffinity(0, sizeof before, &before), 0);
   CPU_ZERO(&one);
@@ -163,7 +163,7 @@ START_TEST(ranks_bound_to_other_processors_share_no_place) {
     if (CPU_ISSET(cpu, &before)) CPU_SET(cpu, &one);
   if (CPU_EQUAL(&before, &one)) return;  // one processor: nothing to tell apart
   ck_assert_int_eq(sched_setaffinity(0, sizeof one, &one), 0);
-  make_blob(net, loopback_choice(), table[2]);
+  make_card(net, loopback_choice(), table[2]);
   sched_setaffinity(0, sizeof before, &before);
   ck_assert_int_eq(ranks_sharing_place(table, 3, 0), 2);
   ck_assert_int_eq(ranks_sharing_place(table, 3, 2), 1);
@@ -172,28 +172,27 @@ START_TEST(ranks_bound_to_other_processors_share_no_place) {
 }
 END_TEST
 
-START_TEST(a_bad_blob_is_named_by_rank_and_leaves_the_secret_alone) {
+START_TEST(a_bad_card_is_named_by_rank_and_leaves_the_secret_alone) {
   const struct {
-    void (*spoil)(AddressBlob& blob);
+    void (*spoil)(Card& card);
     const char* sentence;
   } table[] = {
-      {[](AddressBlob& b) { std::memset(&b, 0, sizeof b); },
+      {[](Card& b) { std::memset(&b, 0, sizeof b); },
        "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
-      {[](AddressBlob& b) { b.magic ^= 1; },
+      {[](Card& b) { b.magic ^= 1; },
        "the address of rank 2 is not one of ch_lite (did the rank start with another library?)"},
-      {[](AddressBlob& b) { ++b.version; },
-       "the address of rank 2 is of another version of ch_lite"},
-      {[](AddressBlob& b) { b.family = 5; }, "the address of rank 2 has an unknown address family"},
-      {[](AddressBlob& b) { b.port = 0; }, "the address of rank 2 has no port"},
-      {[](AddressBlob& b) { b.host[0] = '\0'; }, "the address of rank 2 has no sound host name"},
-      {[](AddressBlob& b) { std::memset(b.host, 'x', sizeof b.host); },
+      {[](Card& b) { ++b.version; }, "the address of rank 2 is of another version of ch_lite"},
+      {[](Card& b) { b.family = 5; }, "the address of rank 2 has an unknown address family"},
+      {[](Card& b) { b.port = 0; }, "the address of rank 2 has no port"},
+      {[](Card& b) { b.host[0] = '\0'; }, "the address of rank 2 has no sound host name"},
+      {[](Card& b) { std::memset(b.host, 'x', sizeof b.host); },
        "the address of rank 2 has no sound host name"},
-      {[](AddressBlob& b) { b.host[0] = '\n'; }, "the address of rank 2 has no sound host name"},
-      {[](AddressBlob& b) { b.host[0] = '\x1b'; }, "the address of rank 2 has no sound host name"},
+      {[](Card& b) { b.host[0] = '\n'; }, "the address of rank 2 has no sound host name"},
+      {[](Card& b) { b.host[0] = '\x1b'; }, "the address of rank 2 has no sound host name"},
   };
   for (const auto& row : table) {
     Table t;
-    row.spoil(t.blob[2]);
+    row.spoil(t.card[2]);
     std::memset(t.secret, 0x33, sizeof t.secret);
     ck_assert(!t.decode());
     ck_assert_str_eq(t.error, row.sentence);
@@ -204,8 +203,8 @@ END_TEST
 
 START_TEST(card_of_a_rank_that_cannot_start_tells_every_rank_who_and_why) {
   Table t;
-  make_failed_blob("LITE_CREDITS=\"few\" is not allowed;\n16K", &t.blob[1]);
-  make_failed_blob("something else", &t.blob[2]);
+  make_failed_card("LITE_CREDITS=\"few\" is not allowed;\n16K", &t.card[1]);
+  make_failed_card("something else", &t.card[2]);
   char own[64] = "";
   gethostname(own, sizeof own - 1);
   const std::string sentence = std::string("rank 1 on host ") + own +
@@ -216,17 +215,17 @@ START_TEST(card_of_a_rank_that_cannot_start_tells_every_rank_who_and_why) {
     ck_assert_str_eq(t.error, sentence.c_str());
   }
   char text[512];
-  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  ck_assert_int_eq(find_failed(t.card, 3, text, sizeof text), 1);
   ck_assert_str_eq(text, sentence.c_str());
-  ck_assert_int_eq(find_failed(t.blob, 1, text, sizeof text), -1);
-  ck_assert(!is_failed_blob(&t.blob[0], 0, text, sizeof text));
+  ck_assert_int_eq(find_failed(t.card, 1, text, sizeof text), -1);
+  ck_assert(!is_failed_card(&t.card[0], 0, text, sizeof text));
   // too long a reason is cut, and shown to be
-  make_failed_blob(std::string(1000, 'x').c_str(), &t.blob[1]);
-  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  make_failed_card(std::string(1000, 'x').c_str(), &t.card[1]);
+  ck_assert_int_eq(find_failed(t.card, 3, text, sizeof text), 1);
   ck_assert_ptr_nonnull(std::strstr(text, "xxx\xe2\x80\xa6"));
   // whatever a card holds
-  std::memset(reinterpret_cast<char*>(&t.blob[1]) + 8, 0xff, sizeof t.blob[1] - 8);
-  ck_assert_int_eq(find_failed(t.blob, 3, text, sizeof text), 1);
+  std::memset(reinterpret_cast<char*>(&t.card[1]) + 8, 0xff, sizeof t.card[1] - 8);
+  ck_assert_int_eq(find_failed(t.card, 3, text, sizeof text), 1);
   ck_assert_int_eq(std::strncmp(text, "rank 1 on host unnamed cannot start: ", 37), 0);
 }
 END_TEST
@@ -252,7 +251,7 @@ START_TEST(secret_needs_the_file_beside_the_cards) {
   one.file = file_of("sixteen bytes or more");
   two.file = file_of("sixteen bytes or morE");
   for (Table* t : {&one, &two}) {
-    for (AddressBlob& blob : t->blob) make_fingerprint(t->file, blob.share, blob.fingerprint);
+    for (Card& card : t->card) make_fingerprint(t->file, card.share, card.fingerprint);
     ck_assert_msg(t->decode(), "%s", t->error);
   }
   ck_assert_mem_ne(one.secret, bare.secret, kSecretBytes);
@@ -262,15 +261,15 @@ START_TEST(secret_needs_the_file_beside_the_cards) {
   ck_assert(one.decode(3, 2));
   ck_assert_mem_eq(one.secret, first, sizeof first);
   // another job's cards show no sign of it being the same file
-  ck_assert_mem_ne(one.blob[0].fingerprint, one.blob[1].fingerprint, kFingerprintBytes);
+  ck_assert_mem_ne(one.card[0].fingerprint, one.card[1].fingerprint, kFingerprintBytes);
 }
 END_TEST
 
 START_TEST(ranks_with_another_encryption_are_told_by_rank_and_host) {
   Table t;
-  for (int i = 0; i < 3; ++i) t.blob[i].protection = 2;
+  for (int i = 0; i < 3; ++i) t.card[i].protection = 2;
   ck_assert(t.decode(3, 1));
-  t.blob[2].protection = 1;
+  t.card[2].protection = 1;
   for (const int rank : {0, 1, 2}) {
     ck_assert(!t.decode(3, rank));
     ck_assert(t.fault == StartFault::kTable);
@@ -278,7 +277,7 @@ START_TEST(ranks_with_another_encryption_are_told_by_rank_and_host) {
                      "rank 0 on host h0 has LITE_ENCRYPT=on, and rank 2 on host h2 has "
                      "LITE_ENCRYPT=auth; give all ranks the same");
   }
-  t.blob[2].protection = 3;
+  t.card[2].protection = 3;
   ck_assert(!t.decode(3, 0));
   ck_assert_str_eq(t.error, "the address of rank 2 has an unknown LITE_ENCRYPT");
 }
@@ -288,7 +287,7 @@ START_TEST(ranks_whose_secret_files_differ_are_told_by_rank_and_host) {
   Table t;
   const SecretFile own = file_of("sixteen bytes or more"), other = file_of("sixteen other bytes");
   for (int i = 0; i < 3; ++i)
-    make_fingerprint(i == 1 ? other : own, t.blob[i].share, t.blob[i].fingerprint);
+    make_fingerprint(i == 1 ? other : own, t.card[i].share, t.card[i].fingerprint);
   t.file = own;
   ck_assert(!t.decode(3, 0));
   ck_assert_str_eq(t.error,
@@ -301,7 +300,7 @@ START_TEST(ranks_whose_secret_files_differ_are_told_by_rank_and_host) {
                    "0 on host h0; give all ranks a copy of one file");
   // one with and the others without
   for (int i = 0; i < 3; ++i)
-    make_fingerprint(i == 1 ? own : SecretFile(), t.blob[i].share, t.blob[i].fingerprint);
+    make_fingerprint(i == 1 ? own : SecretFile(), t.card[i].share, t.card[i].fingerprint);
   t.file = own;
   ck_assert(!t.decode(3, 1));
   ck_assert_str_eq(t.error,
@@ -320,7 +319,7 @@ START_TEST(one_address_on_two_hosts_is_an_error) {
   Table t;
   t.place(1, "10.0.0.1");  // as rank 0: one network stack, as they are made by one process
   ck_assert_msg(t.decode(), "%s", t.error);
-  std::memset(t.blob[1].network, 7, sizeof t.blob[1].network);
+  std::memset(t.card[1].network, 7, sizeof t.card[1].network);
   for (int rank = 0; rank < 3; ++rank) {
     ck_assert(!t.decode(3, rank));
     ck_assert(t.fault == StartFault::kTable);
@@ -330,19 +329,19 @@ START_TEST(one_address_on_two_hosts_is_an_error) {
                      "interface with an address of its own on each host by LITE_IFACE");
   }
   // Not known where they are: then the host's name tells.
-  for (AddressBlob& blob : t.blob) std::memset(blob.network, 0, sizeof blob.network);
+  for (Card& card : t.card) std::memset(card.network, 0, sizeof card.network);
   ck_assert(!t.decode());
-  std::strcpy(t.blob[1].host, "h0");
+  std::strcpy(t.card[1].host, "h0");
   ck_assert_msg(t.decode(), "%s", t.error);
   // a machine that was copied while it ran: even the boot is the same
-  t.blob[1].port = t.blob[0].port;
+  t.card[1].port = t.card[0].port;
   ck_assert(!t.decode());
   ck_assert_ptr_nonnull(std::strstr(t.error, "have the same address (10.0.0.1)"));
   // of several pairs the one with the lowest rank
   Table many;
   for (int i = 0; i < 6; ++i) {
     many.place(i, i % 3 == 0 ? "10.0.0.9" : i % 3 == 1 ? "10.0.0.7" : "10.0.0.8");
-    std::memset(many.blob[i].network, i + 1, sizeof many.blob[i].network);
+    std::memset(many.card[i].network, i + 1, sizeof many.card[i].network);
   }
   ck_assert(!many.decode(6, 5));
   ck_assert_ptr_nonnull(std::strstr(
@@ -367,11 +366,11 @@ START_TEST(table_gives_every_address_of_a_rank_in_its_order) {
   ck_assert_str_eq(roads_of(t.peers[0]), "10.0.0.1 port 1000");
   ck_assert_str_eq(roads_of(t.peers[1]),
                    "10.0.0.2 port 1001, 192.168.7.1 port 2001, 2001:db8::1 port 2001");
-  t.blob[1].more[1].family = 7;
+  t.card[1].more[1].family = 7;
   ck_assert(!t.decode());
   ck_assert_str_eq(t.error, "the address of rank 1 has an unknown address family");
-  t.blob[1].more[1].family = 4;
-  t.blob[1].more[1].port = 0;
+  t.card[1].more[1].family = 4;
+  t.card[1].more[1].port = 0;
   ck_assert(!t.decode());
   ck_assert_str_eq(t.error, "the address of rank 1 has no port");
 }
@@ -382,7 +381,7 @@ START_TEST(address_that_two_hosts_have_is_left_out_where_there_is_another) {
   Table t;
   for (int i = 0; i < 3; ++i) {
     t.place(i, "10.0.2.15");
-    std::memset(t.blob[i].network, i + 1, sizeof t.blob[i].network);
+    std::memset(t.card[i].network, i + 1, sizeof t.card[i].network);
   }
   t.also(0, {"192.168.56.1"});
   t.also(1, {"192.168.56.2", "172.16.0.1"});
@@ -409,7 +408,7 @@ START_TEST(ranks_of_one_host_keep_the_addresses_that_they_share) {
   for (int i = 0; i < 3; ++i) {
     t.place(i, i < 2 ? "10.0.0.1" : "10.0.0.9");
     t.also(i, {i < 2 ? "192.168.7.1" : "192.168.7.9"});
-    std::memset(t.blob[i].network, i < 2 ? 1 : 2, sizeof t.blob[i].network);
+    std::memset(t.card[i].network, i < 2 ? 1 : 2, sizeof t.card[i].network);
   }
   ck_assert_msg(t.decode(), "%s", t.error);
   ck_assert_str_eq(roads_of(t.peers[0]), "10.0.0.1 port 1000, 192.168.7.1 port 2000");
@@ -428,15 +427,15 @@ START_TEST(ranks_of_one_host_may_have_one_port_at_two_addresses) {
   Table t;
   for (int i = 0; i < 2; ++i) {
     t.place(i, i == 0 ? "10.1.0.1" : "10.2.0.1");
-    t.blob[i].port = 5000;
+    t.card[i].port = 5000;
     t.also(i, {"10.0.0.1"});
-    t.blob[i].more[0].port = static_cast<std::uint16_t>(5000 + i);
-    std::memset(t.blob[i].network, 1, sizeof t.blob[i].network);
+    t.card[i].more[0].port = static_cast<std::uint16_t>(5000 + i);
+    std::memset(t.card[i].network, 1, sizeof t.card[i].network);
   }
   ck_assert_msg(t.decode(2), "%s", t.error);
   ck_assert_str_eq(roads_of(t.peers[0]), "10.1.0.1 port 5000, 10.0.0.1 port 5000");
   ck_assert_str_eq(roads_of(t.peers[1]), "10.2.0.1 port 5000, 10.0.0.1 port 5001");
-  t.blob[1].more[0].port = 5000;  // a copy of a machine that has not booted since
+  t.card[1].more[0].port = 5000;  // a copy of a machine that has not booted since
   ck_assert_msg(t.decode(2), "%s", t.error);
   ck_assert_str_eq(roads_of(t.peers[1]), "10.2.0.1 port 5000");
 }
@@ -444,8 +443,8 @@ END_TEST
 
 START_TEST(table_gives_what_each_rank_holds_for_others) {
   Table t;
-  t.blob[1].credits = 65536;
-  t.blob[1].unexpected_max = 1 << 20;
+  t.card[1].credits = 65536;
+  t.card[1].unexpected_max = 1 << 20;
   ck_assert(t.decode());
   ck_assert_uint_eq(t.peers[1].credits, 65536);
   ck_assert_uint_eq(t.peers[1].unexpected_max, 1 << 20);
@@ -456,10 +455,10 @@ START_TEST(loopback_is_fine_on_one_host_and_an_error_between_hosts) {
   Table t;
   for (int i = 0; i < 3; ++i) {
     t.place(i, "127.0.0.1");
-    std::strcpy(t.blob[i].host, "one");
+    std::strcpy(t.card[i].host, "one");
   }
   ck_assert_msg(t.decode(), "%s", t.error);
-  std::strcpy(t.blob[2].host, "two");
+  std::strcpy(t.card[2].host, "two");
   for (int rank = 0; rank < 3; ++rank) {
     ck_assert(!t.decode(3, rank));
     ck_assert(t.fault == StartFault::kTable);
@@ -483,7 +482,7 @@ START_TEST(link_local_address_gets_the_scope_of_the_interface_that_leads_there) 
   t.place(0, "fe80::a", 7);
   t.place(1, "fe80::b", 3);
   t.place(2, "fe80::c", 5);
-  std::strcpy(t.blob[2].host, "h0");  // on one host with rank 0, over another interface
+  std::strcpy(t.card[2].host, "h0");  // on one host with rank 0, over another interface
   ck_assert_msg(t.decode(3, 0), "%s", t.error);
   char text[96];
   ck_assert_str_eq(format_address(t.peers[0].address, text, sizeof text), "fe80::a%7 port 1000");
@@ -502,14 +501,14 @@ END_TEST
 
 START_TEST(two_processes_find_each_other_through_a_table) {
   PosixNet net;
-  AddressBlob table[2];
+  Card table[2];
   int listener[2];
   char error[512];
   for (int i = 0; i < 2; ++i) {
     InterfaceChoice choice = loopback_choice();
     listener[i] = open_listener(net, choice, default_knobs(), error, sizeof error);
     ck_assert_int_ge(listener[i], 0);
-    make_blob(net, choice, table[i]);
+    make_card(net, choice, table[i]);
   }
   PeerAddress peers[2];
   std::uint8_t secret[kSecretBytes];

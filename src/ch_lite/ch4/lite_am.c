@@ -1,4 +1,4 @@
-/* The active-message lane under ch4's fallbacks (one-sided, partitioned, collective helpers):
+/* Active messages under ch4's fallbacks (one-sided, partitioned, collective helpers):
  * header and data over lite_am_isend, ordered per peer, delivered whole and only in ordinary
  * context, as the handlers touch the host's data. */
 #include "lite_impl.h"

@@ -22,7 +22,7 @@
 
 #include "lite_host.h"
 
-/* The largest active message that the host is told to send without its own rendezvous. The lane
+/* The largest active message that the host is told to send without its own rendezvous. The device
  * takes any size; this bounds what a peer may push at us unasked. At most
  * MPIR_CVAR_CH4_AM_PACK_BUFFER_SIZE (69632). */
 #define MPIDI_LITE_AM_EAGER_BYTES (16 * 1024)
@@ -362,6 +362,8 @@ int MPIDI_LITE_mpi_win_wait(MPIR_Win *win);
 int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win);
 void MPIDI_LITE_await_ranks(const MPIR_Win *win);
 void MPIDI_LITE_await_nobody(void);
+/* Until nobody accesses the memory of that key. Takes the VCI lock. */
+int MPIDI_LITE_await_accesses(uint64_t key);
 int MPIDI_LITE_awaited_is_lost(void);
 bool MPIDI_LITE_fail_unanswered(void);
 void MPIDI_LITE_forget_answered(void);

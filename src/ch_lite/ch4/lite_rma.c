@@ -164,11 +164,16 @@ int MPIDI_LITE_win_hook(MPIR_Win *win)
 }
 
 /* After the barrier of MPIDI_LITE_mpi_win_free, before which everybody's operations are complete:
- * nobody accesses the memory any more. */
+ * nobody accesses the memory any more. This rank may not have heard of that yet: the barrier takes
+ * other ways than what acknowledges a get's data. */
 int MPIDI_LITE_win_free_hook(MPIR_Win *win)
 {
+    const int mpi_errno = MPIDI_LITE_WIN(win).key != 0
+                              ? MPIDI_LITE_await_accesses(MPIDI_LITE_WIN(win).key)
+                              : MPI_SUCCESS;
+
     conceal(&MPIDI_LITE_WIN(win));
-    return MPI_SUCCESS;
+    return mpi_errno;
 }
 
 /* ---- put and get ---- */

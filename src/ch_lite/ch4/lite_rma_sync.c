@@ -170,6 +170,20 @@ int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win)
     return mpi_errno;
 }
 
+int MPIDI_LITE_await_accesses(uint64_t key)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDI_LITE_LOCK();
+    MPIDIU_PROGRESS_WHILE(lite_is_accessed(key), MPIDI_LITE_VCI);
+
+fn_exit:
+    MPIDI_LITE_UNLOCK();
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
 int MPIDI_LITE_mpi_win_free(MPIR_Win **win_ptr)
 {
     int mpi_errno;

@@ -191,6 +191,10 @@ void MPID_ChannelFlush(void);
 /* The next wait is for this peer: look at its socket first. */
 void MPID_ChannelPrefer(int peer);
 
+/* In the callback of a receive transfer (MPID_OnComplete): the peer hears that its data is here
+ * before it gets anything that is sent from now on. So its send is complete by then. */
+void MPID_ChannelAcknowledge(int peer);
+
 /* Called by controllers (gate held, perhaps in the handler) and by MPID_ChannelPoll whenever
  * something may have arrived: the device's loop `while (MPID_ControlMsgAvail()) {
  * MPID_RecvAnyControl(…); dispatch }`. */

@@ -167,6 +167,11 @@ void MPID_ChannelPrefer(int peer) {
   engine().prefer(peer);
 }
 
+void MPID_ChannelAcknowledge(int peer) {
+  Hold hold(engine().gate());
+  engine().acknowledge(peer);
+}
+
 void MPID_ChannelSetProgress(void (*progress)(void* arg), void* arg) {
   g_channel->progress = progress;
   g_channel->progress_arg = arg;

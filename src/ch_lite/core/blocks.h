@@ -20,8 +20,8 @@ struct Block {
 // What a block from the heap is for, which decides whether the bound may refuse it.
 enum class BlockUse : std::uint8_t {
   kBounded,  // data that can wait at its sender
-  kPacket,   // what a packet brought that has been taken: the bound was looked at before (credit),
-             // and a block is promised
+  kPacket,   // what a packet brought that has been taken, or brings on the channel unasked: its
+             // sender's credit bounds it, and what is behind it has to be read
   kOwn,  // the caller's own data (a copy that it wants to keep, a buffer of which it has one at a
          // time), which no peer can make grow
 };

@@ -82,12 +82,12 @@ bool Core::room_to_send() {
   return false;
 }
 
-void Core::release_credit(int peer, Lane lane, std::uint64_t charge) {
+void Core::release_credit(int peer, TrafficClass traffic, std::uint64_t charge) {
   Peer& p = peers[peer];
-  p.credits[lane].release(charge);
-  if (peer == options.rank) {  // both ends of the lane are here
-    CHLITE_CHECK(p.credits[lane].refund(p.credits[lane].take_owed()));
-  } else if (p.credits[lane].due()) {
+  p.credits[traffic].release(charge);
+  if (peer == options.rank) {  // both ends are here
+    CHLITE_CHECK(p.credits[traffic].refund(p.credits[traffic].take_owed()));
+  } else if (p.credits[traffic].due()) {
     attend(p, kAttentionCredit);
   }
 }
@@ -155,7 +155,7 @@ Request* Core::echoed(std::uint64_t handle, int from) {
   return nullptr;
 }
 
-Message* Core::new_message(int peer, const Packet& packet, MessageState state, Lane lane,
+Message* Core::new_message(int peer, const Packet& packet, MessageState state, TrafficClass traffic,
                            std::uint64_t charge) {
   Message* m = messages.take();
   CHLITE_CHECK(m != nullptr);  // headroom(), or a reserve in ordinary context
@@ -163,7 +163,7 @@ Message* Core::new_message(int peer, const Packet& packet, MessageState state, L
   m->to(state);
   m->key = packet.key;
   m->synchronous = packet.sync;
-  m->active = lane == kActive;
+  m->active = traffic == kActive;
   m->peer = peer;
   m->bytes = packet.bytes;
   m->fragment = packet.fragment;
@@ -203,8 +203,8 @@ void Core::count_unexpected(Peer& from, std::uint64_t bytes) {
     c.unexpected_bytes_peak = blocks.bytes_in_use();
 }
 
-Block Core::obtain_block(std::uint64_t bytes) {
-  if (MPID_ChannelInHandler() == 0) return blocks.take_or_allocate(bytes);
+Block Core::obtain_block(std::uint64_t bytes, BlockUse use) {
+  if (MPID_ChannelInHandler() == 0) return blocks.take_or_allocate(bytes, use);
   const Block block = blocks.over_bound() ? Block{} : blocks.take(bytes);
   if (block.data == nullptr && bytes != 0) ++counters().no_memory_in_handler;
   return block;

@@ -9,7 +9,7 @@
 
 #include "ch_lite/ch_lite.h"
 #include "ch_lite/channel/channel.h"
-#include "ch_lite/core/am_lane.h"
+#include "ch_lite/core/active_arrivals.h"
 #include "ch_lite/core/blocks.h"
 #include "ch_lite/core/cutoffs.h"
 #include "ch_lite/core/device_trace.h"
@@ -120,7 +120,7 @@ class Core {
                   int data_bytes = 0) MPLITE_SIGNAL_SAFE;
   // Whether the engine's pools bear one more packet; in ordinary context they are topped up.
   bool room_to_send() MPLITE_SIGNAL_SAFE;
-  void release_credit(int peer, Lane lane, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
+  void release_credit(int peer, TrafficClass traffic, std::uint64_t charge) MPLITE_SIGNAL_SAFE;
 
   // ---- requests ----
   void start_request(Request* request, RequestKind kind, RequestState state, int peer,
@@ -138,7 +138,7 @@ class Core {
   }
 
   // ---- messages ----
-  Message* new_message(int peer, const Packet& packet, MessageState state, Lane lane,
+  Message* new_message(int peer, const Packet& packet, MessageState state, TrafficClass traffic,
                        std::uint64_t charge) MPLITE_SIGNAL_SAFE;
   void free_message(Message* message) MPLITE_SIGNAL_SAFE;
   void count_unexpected(Peer& from, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
@@ -162,7 +162,7 @@ class Core {
   }
   // A block for data that can wait at its sender: from the heap too when the context allows it. No
   // data: not now.
-  Block obtain_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  Block obtain_block(std::uint64_t bytes, BlockUse use = BlockUse::kBounded) MPLITE_SIGNAL_SAFE;
   // For what a packet brought that has been taken with headroom(): always there.
   Block obtain_packet_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
     return MPID_ChannelInHandler() == 0 ? blocks.take_or_allocate(bytes, BlockUse::kPacket)
@@ -185,7 +185,7 @@ class Core {
   Matcher matcher;
   Blocks blocks;
   mplite::Pool<Message> messages;
-  AmLane am_lane;
+  ActiveArrivals active_arrivals;
   HostKnowledge host;
   Sought sought;  // by the last such probe
   // Messages of fewer bytes may be taken the short way (take_awaited).

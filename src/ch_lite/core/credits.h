@@ -1,6 +1,6 @@
-// One lane's credit between this process and one peer: what we may push unasked, and what we owe
-// back. Used by the protocol files; a peer has two (point to point, active messages). Plain
-// arithmetic, no action.
+// The credit of one class of traffic between this process and one peer: what we may push unasked,
+// and what we owe back. Used by the protocol files; a peer has two (point to point, active
+// messages). Plain arithmetic, no action.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -19,9 +19,10 @@ inline std::uint64_t message_charge(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
   return kMessageOverheadBytes + Blocks::footprint(bytes);
 }
 
-// The window that a rank gives to each peer: its `credits_bytes`, but over all peers and both lanes
-// not more than its `unexpected_max_bytes`, and at least kWindowFloorBytes, which one
-// active-message header of any size and half a window need. A pair uses the lesser of both sides'.
+// The window that a rank gives to each peer: its `credits_bytes`, but over all peers and both
+// classes of traffic not more than its `unexpected_max_bytes`, and at least kWindowFloorBytes,
+// which one active-message header of any size and half a window need. A pair uses the lesser of
+// both sides'.
 std::uint64_t credit_window(std::uint64_t credits_bytes, std::uint64_t unexpected_max_bytes,
                             int size);
 inline constexpr std::uint64_t kWindowFloorBytes = 16 * 1024;

@@ -63,7 +63,7 @@ struct DeviceOptions {
   std::uint64_t eager_max = 0;             // bytes; 0 off
   bool eager_auto = false;                 // more than eager_max to peers that receive in time
   mplite::Tuning tuning;                   // heuristics that may act
-  std::uint64_t credits_bytes = 0;         // per peer and lane; see credit_window
+  std::uint64_t credits_bytes = 0;         // per peer and class of traffic; see credit_window
   std::uint64_t unexpected_max_bytes = 0;  // of unexpected data, over all peers
   const std::uint64_t* windows = nullptr;  // `size` entries, read by start(): the credit window
                                            // that each rank gives; null: all as we do

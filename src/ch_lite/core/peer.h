@@ -14,11 +14,14 @@ namespace ch_lite {
 // accesses a node each.
 inline constexpr std::uint32_t kSmallPutsPerPeer = 256;
 inline constexpr std::uint32_t kAccessesPerPeer = 32;
+// The same as the target counts them. It may not know yet that what it has sent for a get is there,
+// though the origin has answered that by the next access (LITE_RESUME asks the kernel once a poll).
+inline constexpr std::uint32_t kAccessesHere = 2 * kAccessesPerPeer;
 // Unexpected RTS of a process of another job: some 140 MB. Of a rank of the job nothing bounds them
 // but its own memory.
 inline constexpr std::uint32_t kRemoteOffersMax = 512 * 1024;
 
-enum Lane { kPointToPoint = 0, kActive = 1 };
+enum TrafficClass { kPointToPoint = 0, kActive = 1 };
 
 struct Access;
 using RequestQueue = Fifo<Request, &Request::queue_next>;
@@ -80,11 +83,11 @@ struct Peer : AttentionNode {
   // Messages by rendezvous in a row that found their receive there, at most kInTimeEnough. Begins
   // again when a long message of the peer's finds none here.
   std::uint8_t in_time = 0;
-  Credits credits[2];        // by Lane
+  Credits credits[2];        // by TrafficClass
   RequestList pending;       // requests that are lost with this peer
   int lost = 0;              // 0, or the errno for which it was given up
   std::uint32_t offers = 0;  // of another job: offers that cost it no credit
-  // Eager messages of both lanes whose channel receive is not posted, in the order of their
+  // Eager messages of both classes whose channel receive is not posted, in the order of their
   // envelopes, which is the channel's order.
   DeferredQueue deferred;
   // Active messages.

@@ -19,8 +19,8 @@ bool PeerTable::start(int size, std::uint64_t window, const std::uint64_t* windo
   size_ = size;
   window_ = window;
   for (std::size_t i = 0; i < count; ++i)
-    for (Credits& lane : peers_[i].credits)
-      lane.start(windows != nullptr ? std::min(window, windows[i]) : window);
+    for (Credits& credits : peers_[i].credits)
+      credits.start(windows != nullptr ? std::min(window, windows[i]) : window);
   return true;
 }
 
@@ -35,7 +35,7 @@ bool PeerTable::introduce(int number, std::uint64_t window) {
   } else if (!table_.grow(static_cast<std::size_t>(number) + 1)) {
     return false;
   }
-  for (Credits& lane : peers_[number].credits) lane.start(std::min(window_, window));
+  for (Credits& credits : peers_[number].credits) credits.start(std::min(window_, window));
   return true;
 }
 

@@ -31,7 +31,7 @@ enum class RequestState : std::uint8_t {
   kSendingAwaitingAck,  // the same, synchronous, not matched yet
   kAwaitingAck,         // synchronous: the buffer is free, not matched yet
   kSelfPinned,          // to oneself: the message in the matcher points into the user's buffer
-  kWaitingCredit,  // active message: queued for its lane's credit; one-sided: queued for its turn
+  kWaitingCredit,       // active message: queued for credit; one-sided: queued for its turn
   // one-sided (a put's way by transfer: kAwaitingCts, kSendingAwaitingAck, kAwaitingAck; a get's:
   // kReceivingTransfer)
   kAwaitingAnswer,  // packet sent: the ack of a put, or the data of a get, comes in a packet
@@ -105,7 +105,7 @@ struct lite_request : ch_lite::PostedNode {
   lite_request* list_next = nullptr;
   lite_request* list_prev = nullptr;
   lite_request* queue_next =
-      nullptr;  // completion queue, the lane of kWaitingCredit, or puts not yet acknowledged
+      nullptr;  // completion queue, the queue of kWaitingCredit, or puts not yet acknowledged
 
   std::uint64_t incoming = 0;    // receive: full length of the matched message
   std::uint64_t accepted = 0;    // rendezvous: bytes that will be moved,

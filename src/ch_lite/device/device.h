@@ -103,6 +103,7 @@ class Device {
              std::uint64_t* key) {
     return target_.expose(base, bytes, peers, peers_count, key);
   }
+  bool is_accessed(std::uint64_t key) const { return target_.is_accessed(key); }
   int withdraw(std::uint64_t key) { return target_.withdraw(key); }
   int put(int peer, std::uint64_t key, std::uint64_t offset, const void* data, std::uint64_t bytes,
           bool answered, void* cookie, Request** request);
@@ -154,7 +155,7 @@ class Device {
   // ---- readable without the gate ----
   std::uint32_t completions() const { return core_.requests.completions(); }
   std::uint32_t handed_over() const { return core_.requests.handed_over(); }
-  std::uint32_t active_messages() const { return core_.am_lane.waiting(); }
+  std::uint32_t active_messages() const { return core_.active_arrivals.waiting(); }
   // Goes up with everything that happens: equal values mean an idle poll.
   std::uint64_t events() const { return core_.events(); }
 

@@ -138,7 +138,7 @@ class Report {
         "  open: %u receives, %u sends, %u active messages, %u one-sided; here and not received: "
         "%u messages, %u active messages; %llu bytes held\n",
         open_.receives, open_.sends, open_.active_messages, open_.one_sided,
-        core_.matcher.unexpected_count(), core_.am_lane.waiting(),
+        core_.matcher.unexpected_count(), core_.active_arrivals.waiting(),
         static_cast<ull>(core_.blocks.bytes_in_use()));
   }
 

@@ -104,7 +104,7 @@ int ActiveMessages::send_self(const Outgoing& message) {
   packet.header_bytes = message.header_bytes;
   Message* m = core_.new_message(self, packet, MessageState::kReady, kActive, 0);
   m->block = block;
-  core_.am_lane.append(core_.peers[m->peer], m);
+  core_.active_arrivals.append(core_.peers[m->peer], m);
   return LITE_OK;
 }
 
@@ -229,7 +229,7 @@ void ActiveMessages::handle(const Packet& packet, int from) {
     if (is_short && packet.bytes != 0)
       mplite::copy_bytes(bytes + head, packet.payload + packet.header_bytes, packet.bytes);
   }
-  core_.am_lane.append(core_.peers[m->peer], m);
+  core_.active_arrivals.append(core_.peers[m->peer], m);
   if (state == MessageState::kDeferred) arrive_by_channel(core_, m);
 }
 
@@ -240,7 +240,7 @@ void ActiveMessages::drop_whole(Peer& p) {
     Message* m = next;
     next = m->queue_next;
     if (m->state != MessageState::kReady) continue;
-    core_.am_lane.remove(p, m);
+    core_.active_arrivals.remove(p, m);
     core_.free_message(m);
   }
 }
@@ -248,7 +248,7 @@ void ActiveMessages::drop_whole(Peer& p) {
 // The buffer is had in ordinary context only, one message per peer at a time: that bounds them.
 void ActiveMessages::start_transfer(Message* m) {
   if (core_.peers[m->peer].lost != 0) return;
-  if (!grow_block(core_, m, true)) return;
+  if (!grow_block(core_, m, BlockUse::kOwn)) return;
   auto* data = static_cast<std::uint8_t*>(m->block.data) + padded_header(m->am_header_bytes);
   const int peer = m->peer;
   const int result = receive_by_transfer({data, 0, m->bytes, peer}, TransferOfMessage{core_, m});
@@ -261,22 +261,22 @@ void ActiveMessages::start_transfer(Message* m) {
 
 // The next message that can be delivered, taken off its queue; peers take turns. nullptr: none now.
 Message* ActiveMessages::next_ready() {
-  for (std::uint32_t looks = core_.am_lane.turns(); looks > 0; --looks) {
-    Peer& p = core_.am_lane.next_turn();
+  for (std::uint32_t looks = core_.active_arrivals.turns(); looks > 0; --looks) {
+    Peer& p = core_.active_arrivals.next_turn();
     Message* m = p.am_arrived.front();
     if (m == nullptr) continue;
     if (!may_deliver(core_, *m)) {
       if (p.lost != 0)
         drop_whole(p);
       else if (!p.am_arrived.empty() && !p.on_am_list)
-        core_.am_lane.take_turn(p);
+        core_.active_arrivals.take_turn(p);
       continue;
     }
     if (m->state == MessageState::kOffered) start_transfer(m);
     m = p.am_arrived.front();
     const bool ready = m != nullptr && m->state == MessageState::kReady;
-    if (ready) core_.am_lane.remove(core_.peers[m->peer], m);
-    if (!p.am_arrived.empty()) core_.am_lane.take_turn(p);
+    if (ready) core_.active_arrivals.remove(core_.peers[m->peer], m);
+    if (!p.am_arrived.empty()) core_.active_arrivals.take_turn(p);
     if (ready) return m;
   }
   return nullptr;

@@ -1,7 +1,7 @@
-// Active messages of the host: a lane of its own beside point to point, ordered per peer, delivered
-// whole, in ordinary context. Everything in the lane is charged to its own credit, RTS included;
-// what finds none waits at the sender, in order.
-// A part of Device, which dispatches and delivers. Neighbour: core/am_lane.h, what has arrived.
+// Active messages of the host: a class of traffic beside point to point, ordered per peer,
+// delivered whole, in ordinary context. All of them are charged to credit of their own, RTS
+// included; what finds none waits at the sender, in order.
+// A part of Device, which dispatches and delivers. Neighbour: core/active_arrivals.h.
 #pragma once
 #include <cstdint>
 

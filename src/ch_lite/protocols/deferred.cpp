@@ -21,9 +21,9 @@ void on_block_received(void* arg, std::int64_t result) {
   m->to(MessageState::kReady);
 }
 
-// There is no block for the fragment of m (in the handler, or at the bound of memory). An eager
-// message would wait in the stream and hold up all that is behind it; this one the sender still
-// has. False: no operation, either.
+// There is no block for the fragment of m (in the handler, or at the bound of memory), which the
+// sender still has. In the stream it would hold up all that is behind it. False: no operation,
+// either.
 bool discard_fragment(Core& core, Message* m) {
   MPID_ChannelId id = 0;
   const int result = MPID_IRecvFromChannel(nullptr, 0, m->peer, &id);
@@ -51,10 +51,12 @@ bool discard_fragment(Core& core, Message* m) {
 // and the application may give memory back. What its sender has sent behind it waits too.
 bool post_channel_block(Core& core, Message* m) {
   if (m->active) {
-    if (!grow_block(core, m, false)) return false;
+    if (!grow_block(core, m, BlockUse::kPacket)) return false;
   } else if (m->block.data == nullptr) {
-    m->block = core.obtain_block(m->channel_bytes());
-    if (m->block.data == nullptr) return m->fragment != 0 && discard_fragment(core, m);
+    const bool is_fragment = m->fragment != 0;
+    m->block =
+        core.obtain_block(m->channel_bytes(), is_fragment ? BlockUse::kBounded : BlockUse::kPacket);
+    if (m->block.data == nullptr) return is_fragment && discard_fragment(core, m);
   }
   std::uint8_t* data = static_cast<std::uint8_t*>(m->block.data) +
                        (m->active ? padded_header(m->am_header_bytes) : 0);
@@ -103,10 +105,9 @@ bool serve_deferred(Core& core, Peer& p) {
 
 // A block for header and data in place of the header's own. False: none now, or no memory: then the
 // peer is lost.
-bool grow_block(Core& core, Message* m, bool beyond_bound) {
+bool grow_block(Core& core, Message* m, BlockUse use) {
   const std::uint64_t whole = padded_header(m->am_header_bytes) + m->bytes;
-  const Block block =
-      beyond_bound ? core.blocks.take_or_allocate(whole, BlockUse::kOwn) : core.obtain_block(whole);
+  const Block block = core.obtain_block(whole, use);
   if (block.data == nullptr) {
     if (block.no_memory) without_memory(core, m);
     return false;
@@ -117,7 +118,7 @@ bool grow_block(Core& core, Message* m, bool beyond_bound) {
   return true;
 }
 
-// Not tried again: the application may wait for just this message, and for ever. The lane is in
+// Not tried again: the application may wait for just this message, and for ever. The queue is in
 // order and the sender waits for an answer that will not come, so both ends have to hear of it: the
 // peer is given up. What a process of another job asks for is no error of this job's own calls. The
 // message stays where it is until the loss is dealt with.
@@ -145,12 +146,12 @@ void drop_message(Core& core, Message* m) {
     for (Message* behind = m->queue_next; behind != nullptr;) {
       Message* next = behind->queue_next;
       if (behind->state == MessageState::kReady) {
-        core.am_lane.remove(core.peers[behind->peer], behind);
+        core.active_arrivals.remove(core.peers[behind->peer], behind);
         core.free_message(behind);
       }
       behind = next;
     }
-    core.am_lane.remove(core.peers[m->peer], m);
+    core.active_arrivals.remove(core.peers[m->peer], m);
   }
   if (m->request != nullptr) end_channel_receive(core, m->request, false);
   core.free_message(m);

@@ -16,7 +16,7 @@ void defer(Core& core, Message* message) MPLITE_SIGNAL_SAFE;
 bool serve_deferred(Core& core, Peer& peer) MPLITE_SIGNAL_SAFE;
 // Of an active message: a block for header and data in place of the header's own. False: none now,
 // or no memory: then the peer is lost.
-bool grow_block(Core& core, Message* message, bool beyond_bound) MPLITE_SIGNAL_SAFE;
+bool grow_block(Core& core, Message* message, BlockUse use) MPLITE_SIGNAL_SAFE;
 // There is no memory for the data of the active message.
 [[gnu::cold]] MPLITE_ORDINARY void without_memory(Core& core, const Message* message);
 void drop_message(Core& core, Message* message) MPLITE_SIGNAL_SAFE;

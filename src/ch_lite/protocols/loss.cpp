@@ -27,7 +27,7 @@ void fail_request(Core& core, Request* r, int lost) {
       return r->to(RequestState::kSending);  // the fragment's end completes it
     case RequestState::kAwaitingAnswer:
     case RequestState::kAwaitingAck: break;
-    default: return;  // the channel, a deferred message or the lane has it and completes it
+    default: return;  // the channel, a deferred message or the queue has it and completes it
   }
   core.complete(r, LITE_ERR_PEER_LOST);
 }

@@ -13,8 +13,11 @@ bool small(Core& core, std::uint64_t bytes) {
   return bytes <= std::min(core.cutoffs.base().short_max, kAccessShortMax);
 }
 
+// The target counts what we may have under way, too: it has to know of this one's end before the
+// next comes.
 void on_get_received(void* arg, std::int64_t result) {
   auto* r = static_cast<Request*>(arg);
+  if (result >= 0) MPID_ChannelAcknowledge(r->peer);
   if (result >= 0 && static_cast<std::uint64_t>(result) != r->bytes) {
     r->core->protocol_error(r->peer, "a transfer that is not as long as the get");
     result = -EPROTO;

@@ -109,6 +109,11 @@ bool RmaTarget::may_access(const Region& region, int peer) const {
   return byte < region.peers_bytes && (region.peers[byte] >> peer % 8 & 1) != 0;
 }
 
+bool RmaTarget::is_accessed(std::uint64_t key) const {
+  const Region* const region = region_of(key);
+  return region != nullptr && region->accesses != nullptr;
+}
+
 // What still moves from or to it (MPI forbids that) must not find it: the peer goes, and the
 // transfers with it. The channel completes them before give_up returns.
 int RmaTarget::withdraw(std::uint64_t key) {
@@ -145,7 +150,7 @@ Region* RmaTarget::accessible(const Packet& packet, int from) {
 
 Access* RmaTarget::begin_access(Region* region, const Packet& packet, int from) {
   Peer& p = core_.peers[from];
-  if (p.target.accesses_in >= kAccessesPerPeer) {
+  if (p.target.accesses_in >= kAccessesHere) {
     core_.protocol_error(from, kTooMany);
     return nullptr;
   }

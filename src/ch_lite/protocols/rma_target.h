@@ -57,6 +57,9 @@ class RmaTarget {
   // What still moves from or to it (MPI forbids that) must not find it: the peer goes, and the
   // transfers with it.
   int withdraw(std::uint64_t key);
+  // Somebody's access to it is under way, as far as this process knows: the origin of a get may
+  // have its data.
+  bool is_accessed(std::uint64_t key) const;
   bool is_exposing() const MPLITE_SIGNAL_SAFE { return regions_.used_count() > 0; }
   // Of this process itself.
   int put_here(std::uint64_t key, std::uint64_t offset, const void* data, std::uint64_t bytes);
@@ -87,7 +90,7 @@ class RmaTarget {
   // have under way, in a job of up to 128.
   std::uint32_t nodes_ready() const MPLITE_SIGNAL_SAFE {
     const int peers = core_.peers.count();
-    return kAccessesPerPeer * static_cast<std::uint32_t>(peers < 128 ? peers : 128);
+    return kAccessesHere * static_cast<std::uint32_t>(peers < 128 ? peers : 128);
   }
   Region* region_of(std::uint64_t key) const MPLITE_SIGNAL_SAFE;
   // nullptr: it is not exposed.

@@ -217,6 +217,9 @@ class Engine {
                 const Destination& destination) MPLITE_SIGNAL_SAFE {
     rx_.redirect(peer, kind, id, destination);
   }
+  // The peer shall know with the end of this poll what has come of its long data: before whatever
+  // is sent to it afterwards. Within a Sink's end(), too.
+  void acknowledge(int peer) MPLITE_SIGNAL_SAFE { lanes_.acknowledge(peer); }
   // Nobody wants frames of (kind, id) that are under way any more: no end will be told.
   void discard(int peer, FrameKind kind, std::uint64_t id) MPLITE_SIGNAL_SAFE {
     rx_.discard(peer, kind, id);

@@ -7,7 +7,7 @@
 
 namespace mplite {
 
-// A handshake message is 64 bytes on a fresh socket: if the kernel does not take it whole,
+// A handshake message is 80 bytes on a fresh socket: if the kernel does not take it whole,
 // something is very wrong with this connection.
 bool Handshaker::say(Connection& c, const Hello& message) {
   const iovec part = {const_cast<Hello*>(&message), sizeof message};

@@ -91,6 +91,7 @@ struct LaneSet {
   bool transfers_next = false;  // on lane 0 they have their turn
   bool deciding = false;        // in Lanes::wait
   bool due = false;             // something is to be said to the peer, or sent again: in the list
+  bool tell_all = false;        // and it shall be all that has come
   LaneSet* due_next = nullptr;
 };
 

@@ -87,15 +87,14 @@ void Lanes::attempt_failed(Connection& c, int error) {
   const std::int64_t now = core_.net.now_ns();
   const bool address = error == EPROTO || (c.state == ConnectionState::kConnecting &&
                                            !is_closed(error) && !is_shortage(error));
-  if (!address) {
-    set.retry_ns = std::max(set.retry_ns, now + kRetryNs);
-  } else if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
-    set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
-    if (set.shunned == (1u << remote_.address_count(c.peer)) - 1) {
-      set.shunned = 0;
+  if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
+    if (address) set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
+    const bool all = set.shunned == (1u << remote_.address_count(c.peer)) - 1;
+    if (all || !address) {
       set.retry_ns = now + (kRetryNs << std::min<int>(set.failures, 6));
       if (set.failures < UINT8_MAX) ++set.failures;
     }
+    if (all) set.shunned = 0;
   }
   connector_.drop(c);
 }
@@ -112,7 +111,8 @@ void Lanes::look_at_attempts(std::int64_t now) {
 
 bool Lanes::admit(const Connection& c, int peer) {
   Peer& p = core_.peers[peer];
-  if (p.state != PeerState::kUp || !make_set(p)) return false;
+  if (p.state != PeerState::kUp || c.fd > core_.options.lane_descriptor_max || !make_set(p))
+    return false;
   Lane& lane = p.lanes->lane[c.lane];
   if (lane.is_free()) return true;
   // With an attempt of ours: is_lower() says which of the two stays.
@@ -265,6 +265,13 @@ bool Lanes::say(int peer, int number, bool ended) {
   return true;
 }
 
+void Lanes::acknowledge(int peer) {
+  LaneSet* const set = core_.peers[peer].lanes;
+  if (set == nullptr) return;
+  set->tell_all = true;
+  core_.lanes_are_due(*set);
+}
+
 bool Lanes::serve(LaneSet& set) {
   const int peer = set.peer;
   Peer& p = core_.peers[peer];
@@ -274,13 +281,15 @@ bool Lanes::serve(LaneSet& set) {
   for (int i = 1; i < kLanesMax; ++i) {
     Lane& lane = set.lane[i];
     const std::uint64_t untold = lane.received - lane.told;
-    if (!lane.end_due && (untold == 0 || (more_comes && untold < kTellFrames))) continue;
+    const bool may_wait = more_comes && untold < kTellFrames && !set.tell_all;
+    if (!lane.end_due && (untold == 0 || may_wait)) continue;
     const bool ends =
         lane.end_due;  // the writes that follow may end it, too: that is said next time
     if (!say(peer, i, ends)) return p.lanes != &set;
     if (ends) lane.end_due = false;
     if (!lane.end_due && lane.ended_here && lane.ended_there) lane = {};
   }
+  set.tell_all = false;
   tx_.flush(peer);
   return true;
 }

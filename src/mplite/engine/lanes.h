@@ -47,6 +47,8 @@ class Lanes {
   void lose(Connection& c, int error, StreamFailure how) MPLITE_SIGNAL_SAFE;
   // The peer has another first connection than before.
   void first_came_up(int peer) MPLITE_SIGNAL_SAFE;
+  // All that has come on the peer's lanes is acknowledged at the end of this poll.
+  void acknowledge(int peer) MPLITE_SIGNAL_SAFE;
   // Where no frame is being read: says what is due to be said, and sends again what is to be sent.
   void serve() MPLITE_SIGNAL_SAFE {
     if (core_.due_lanes != nullptr) [[unlikely]]

@@ -48,10 +48,10 @@ int move(int fd, void* data, std::size_t bytes, bool out) {
   return 0;
 }
 
-// Sends the blob, reads the table (`size` entries) and closes the descriptor. 0 or an errno; EPIPE:
+// Sends the card, reads the table (`size` entries) and closes the descriptor. 0 or an errno; EPIPE:
 // the launcher has ended.
-int exchange_addresses(const Launched& launched, const AddressBlob& blob, AddressBlob* table) {
-  AddressBlob copy = blob;
+int exchange_addresses(const Launched& launched, const Card& card, Card* table) {
+  Card copy = card;
   int error = table == nullptr ? ENOMEM : move(launched.fd, &copy, sizeof copy, true);
   if (error == 0)
     error = move(launched.fd, table, static_cast<std::size_t>(launched.size) * sizeof copy, false);
@@ -70,9 +70,9 @@ bool read_launched(Launched& launched, char* error, std::size_t error_size) {
          environment_number("MPLITE_FD", 3, 1 << 20, launched.fd, error, error_size);
 }
 
-void tell_failure(const Launched& launched, const AddressBlob& card) {
+void tell_failure(const Launched& launched, const Card& card) {
   constexpr int kPatienceMs = 1000;
-  AddressBlob copy = card;
+  Card copy = card;
   if (copy.magic != 0 && move(launched.fd, &copy, sizeof copy, true) == 0) {
     pollfd word = {launched.fd, POLLIN, 0};
     poll(&word, 1, kPatienceMs);
@@ -82,18 +82,18 @@ void tell_failure(const Launched& launched, const AddressBlob& card) {
 
 StartFault start_launched(Process& process, const Launched& launched, char* error,
                           std::size_t error_size) {
-  AddressBlob blob = {};
-  StartFault fault = process.listen(&blob, error, error_size);
+  Card card = {};
+  StartFault fault = process.listen(&card, error, error_size);
   if (fault != StartFault::kNone) {
-    if (launched.fd >= 0) tell_failure(launched, blob);
+    if (launched.fd >= 0) tell_failure(launched, card);
     return fault;
   }
-  auto* table = new (std::nothrow) AddressBlob[static_cast<std::size_t>(launched.size)];
+  auto* table = new (std::nothrow) Card[static_cast<std::size_t>(launched.size)];
   int failed = table == nullptr ? ENOMEM : 0;
   if (launched.fd >= 0)
-    failed = exchange_addresses(launched, blob, table);
+    failed = exchange_addresses(launched, card, table);
   else if (table != nullptr)
-    table[0] = blob;
+    table[0] = card;
   if (failed != 0) {
     std::snprintf(error, error_size,
                   "the address exchange over MPLITE_FD=%d failed: %s (did the launcher end?)",

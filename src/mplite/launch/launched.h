@@ -30,6 +30,6 @@ StartFault start_launched(Process& process, const Launched& launched, char* erro
 
 // For a process that cannot start: sends its card, if it has made one, and waits at most a second
 // for the launcher, which says what is in it and ends the job. Closes the descriptor.
-void tell_failure(const Launched& launched, const AddressBlob& card);
+void tell_failure(const Launched& launched, const Card& card);
 
 }  // namespace mplite

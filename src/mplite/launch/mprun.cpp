@@ -1,6 +1,6 @@
 // lite-mprun: starts the ranks of a program on this host or on those of a machine file, exchanges
 // their addresses, and ends them together. The other end of launched.cpp: each rank inherits one
-// end of a socket pair (MPLITE_FD), sends its address blob, gets the table. For a rank on another
+// end of a socket pair (MPLITE_FD), sends its card, gets the table. For a rank on another
 // host mprun_remote.cpp does that over there.
 //
 // Exit status: 0 when all ranks ended with 0; else that of the first that did not (128 + signal
@@ -171,7 +171,7 @@ void reap(Job& job) {
               stderr, "lite-mprun: rank %zu (process %d) ended with status %d; ending the others\n",
               i, static_cast<int>(pid), code);
         end_job(job, code, SIGTERM);
-      } else if (job.blobs > 0 && r.heard < sizeof(mplite::AddressBlob)) {
+      } else if (job.cards > 0 && r.heard < sizeof(mplite::Card)) {
         // The others wait in MP_Init for an address that never comes.
         std::fprintf(
             stderr,
@@ -183,13 +183,13 @@ void reap(Job& job) {
   }
 }
 
-// Whether somebody waits in MP_Init while somebody else has ended without: found out when the blob
+// Whether somebody waits in MP_Init while somebody else has ended without: found out when the card
 // comes after the end.
 void check_stuck(Job& job) {
-  if (job.ending || job.blobs == 0) return;
+  if (job.ending || job.cards == 0) return;
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     const Rank& r = job.ranks[i];
-    if (r.running || r.heard == sizeof(mplite::AddressBlob)) continue;
+    if (r.running || r.heard == sizeof(mplite::Card)) continue;
     std::fprintf(
         stderr,
         "lite-mprun: rank %zu ended without MP_Init, which other ranks called; ending them\n", i);
@@ -213,7 +213,7 @@ void collect(Job& job, int signals, Waited& waited) {
   waited.polls.clear();
   waited.owner.clear();
   waited.add(signals, POLLIN, -1);
-  const bool all_here = !job.ending && job.blobs == static_cast<int>(job.ranks.size());
+  const bool all_here = !job.ending && job.cards == static_cast<int>(job.ranks.size());
   for (std::size_t i = 0; i < job.ranks.size(); ++i) {
     const Rank& r = job.ranks[i];
     if (r.fd < 0) continue;
@@ -221,13 +221,13 @@ void collect(Job& job, int signals, Waited& waited) {
     if (r.remote != nullptr) {
       if (all_here && !r.remote->table_sent) {
         append_frame(r.remote->out, FrameType::kTable, job.table.data(),
-                     job.table.size() * sizeof(mplite::AddressBlob));
+                     job.table.size() * sizeof(mplite::Card));
         r.remote->table_sent = true;
       }
       waited.add(r.fd, r.remote->out.empty() ? POLLIN : POLLIN | POLLOUT, rank);
       continue;
     }
-    const bool hears = r.heard < sizeof(mplite::AddressBlob);
+    const bool hears = r.heard < sizeof(mplite::Card);
     if (hears || all_here) waited.add(r.fd, hears ? POLLIN : POLLOUT, rank);
   }
   if (wants_input(job)) waited.add(STDIN_FILENO, POLLIN, -1);

@@ -80,9 +80,9 @@ ssize_t hear_greeting(Job& job, int index, const std::uint8_t* bytes, std::size_
 // This rank's card is complete. One that says why the rank cannot start ends the job: the rank
 // itself waits for that.
 void take_card(Job& job, int index) {
-  ++job.blobs;
+  ++job.cards;
   char sentence[512];
-  if (job.ending || !mplite::is_failed_blob(&job.table[static_cast<std::size_t>(index)], index,
+  if (job.ending || !mplite::is_failed_card(&job.table[static_cast<std::size_t>(index)], index,
                                             sentence, sizeof sentence))
     return;
   std::fprintf(stderr, "lite-mprun: %s; ending the others\n", sentence);
@@ -124,8 +124,7 @@ void serve_remote(Job& job, int index) {
       std::int32_t status;
       if (type == FrameType::kOutput) {
         write_all(STDOUT_FILENO, payload, length);
-      } else if (type == FrameType::kBlob && length == sizeof(mplite::AddressBlob) &&
-                 r.heard == 0) {
+      } else if (type == FrameType::kCard && length == sizeof(mplite::Card) && r.heard == 0) {
         std::memcpy(&job.table[static_cast<std::size_t>(index)], payload, length);
         r.heard = length;
         take_card(job, index);
@@ -172,13 +171,13 @@ void serve(Job& job, int index) {
   Rank& r = job.ranks[static_cast<std::size_t>(index)];
   if (r.fd < 0) return;  // given up meanwhile
   if (r.remote != nullptr) return serve_remote(job, index);
-  auto* blob = reinterpret_cast<std::uint8_t*>(&job.table[static_cast<std::size_t>(index)]);
-  const std::size_t table_bytes = job.table.size() * sizeof(mplite::AddressBlob);
+  auto* card = reinterpret_cast<std::uint8_t*>(&job.table[static_cast<std::size_t>(index)]);
+  const std::size_t table_bytes = job.table.size() * sizeof(mplite::Card);
   ssize_t n = -1;
-  if (r.heard < sizeof(mplite::AddressBlob)) {
-    n = recv(r.fd, blob + r.heard, sizeof(mplite::AddressBlob) - r.heard, 0);
+  if (r.heard < sizeof(mplite::Card)) {
+    n = recv(r.fd, card + r.heard, sizeof(mplite::Card) - r.heard, 0);
     if (n > 0) r.heard += static_cast<std::size_t>(n);
-    if (n > 0 && r.heard == sizeof(mplite::AddressBlob)) take_card(job, index);
+    if (n > 0 && r.heard == sizeof(mplite::Card)) take_card(job, index);
   } else {
     n = send(r.fd, reinterpret_cast<const std::uint8_t*>(job.table.data()) + r.told,
              table_bytes - r.told, MSG_NOSIGNAL);

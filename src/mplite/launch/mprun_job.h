@@ -31,7 +31,7 @@ struct Remote {
 struct Rank {
   pid_t pid = -1;
   int fd = -1;            // our end of the pair; -1 once the table went out or the rank ended
-  std::size_t heard = 0;  // bytes of its blob
+  std::size_t heard = 0;  // bytes of its card
   std::size_t told = 0;   // bytes of the table
   bool running = false;
   std::unique_ptr<Remote> remote;
@@ -39,9 +39,9 @@ struct Rank {
 
 struct Job {
   std::vector<Rank> ranks;
-  std::vector<mplite::AddressBlob> table;
+  std::vector<mplite::Card> table;
   int running = 0;
-  int blobs = 0;   // complete ones
+  int cards = 0;   // complete ones
   int status = 0;  // what we shall exit with
   bool ending = false;
   std::int64_t kill_at_ns = 0;

@@ -73,7 +73,7 @@ struct Agent {
   bool input_ends = false;
   bool has_table = false;
   int output = -1;  // its standard output
-  std::uint8_t blob[mplite::kAddressBlobBytes];
+  std::uint8_t card[mplite::kCardBytes];
   std::size_t heard = 0;
   bool orphan = false;  // the launcher is gone
   int kill_in_ms = -1;
@@ -410,7 +410,7 @@ int run_agent() {
                        {a.output, POLLIN, 0},
                        {a.pair, POLLIN, 0},
                        {feed ? a.input : -1, POLLOUT, 0}};
-    if (a.heard == sizeof a.blob) polls[3].fd = -1;
+    if (a.heard == sizeof a.card) polls[3].fd = -1;
     const int n = poll(polls, 5, a.kill_in_ms);
     if (n == 0) end_rank(a, SIGKILL);
     if (n <= 0) continue;
@@ -420,9 +420,9 @@ int run_agent() {
       a.output = -1;
     }
     if (polls[3].revents != 0) {
-      const ssize_t got = read(a.pair, a.blob + a.heard, sizeof a.blob - a.heard);
+      const ssize_t got = read(a.pair, a.card + a.heard, sizeof a.card - a.heard);
       if (got > 0) a.heard += static_cast<std::size_t>(got);
-      if (a.heard == sizeof a.blob && !send_frame(FrameType::kBlob, a.blob, sizeof a.blob))
+      if (a.heard == sizeof a.card && !send_frame(FrameType::kCard, a.card, sizeof a.card))
         end_rank(a, SIGTERM);
       if (got == 0) {
         close(a.pair);

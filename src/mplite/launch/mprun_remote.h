@@ -61,7 +61,7 @@ enum class FrameType : std::uint8_t {
   kStart = 'S',   // to the agent, first: Order, as text
   kTable = 'T',   // to the agent: all addresses
   kInput = 'I',   // to the agent; empty: the end
-  kBlob = 'B',    // from the agent: this rank's address
+  kCard = 'B',    // from the agent: this rank's address
   kOutput = 'O',  // from the agent
   kEnd = 'E',     // from the agent, last: the rank's wait status
 };

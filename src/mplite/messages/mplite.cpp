@@ -69,13 +69,13 @@ using namespace mplite::library;
 static int make_library(void* address) {
   if (g_library != nullptr) return fail(MP_ERR_ARG, "MP_Init: called twice");
   static const char kNoMemory[] = "out of memory at start";
-  make_failed_blob(kNoMemory, address);
+  make_failed_card(kNoMemory, address);
   g_library = new (std::nothrow) Library;
   return g_library != nullptr ? MP_OK : fail(MP_ERR_NOMEM, "%s", kNoMemory);
 }
 
 int MP_Init_local(void* address) {
-  static_assert(kAddressBlobBytes == MP_ADDRESS_BYTES);
+  static_assert(kCardBytes == MP_ADDRESS_BYTES);
   if (const int rc = make_library(address); rc != MP_OK) return rc;
   char error[768];
   const StartFault fault = g_library->listen(address, error, sizeof error);
@@ -98,7 +98,7 @@ int MP_Init(int*, char***) {
   char error[768];
   if (!read_launched(launched, error, sizeof error))
     return fail(MP_ERR_ARG, "MP_Init: %s, or use MP_Init_local and MP_Init_table", error);
-  AddressBlob card = {};
+  Card card = {};
   if (const int rc = make_library(&card); rc != MP_OK) {
     tell_failure(launched, card);
     return rc;

@@ -3,7 +3,7 @@
 
 namespace mplite {
 
-// "ch_lite 0.1.0, wire version 7": the package's version and that of the wire (frame.h), which has
+// "ch_lite 0.1.0, wire version N": the package's version and that of the wire (frame.h), which has
 // to be the same on all ranks. The text is in every library that this is linked into, whether
 // somebody calls for it or not. Static.
 const char* version_text();

@@ -32,17 +32,17 @@ constexpr std::uint64_t kSplitMin = 58 * 1024, kSplitEnd = 112 * 1024;
 
 }  // namespace
 
-StartFault Process::listen(void* blob, char* error, std::size_t error_size) {
-  AddressBlob made;
+StartFault Process::listen(void* card, char* error, std::size_t error_size) {
+  Card made;
   const StartFault fault = open_up(made, error, error_size);
   if (fault == StartFault::kNone)
-    std::memcpy(blob, &made, sizeof made);
+    std::memcpy(card, &made, sizeof made);
   else
-    make_failed_blob(error, blob);
+    make_failed_card(error, card);
   return fault;
 }
 
-StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_size) {
+StartFault Process::open_up(Card& made, char* error, std::size_t error_size) {
   if (!read_knobs(process_environment, knobs, error, error_size)) return StartFault::kArgument;
   if (unknown_knobs(environ, error, error_size) > 0 && write(2, error, std::strlen(error)) < 0)
     errno = 0;  // a hint: nobody may be reading
@@ -90,7 +90,7 @@ StartFault Process::open_up(AddressBlob& made, char* error, std::size_t error_si
     return StartFault::kSystem;
   }
   open_more_listeners(net, choice, knobs, listeners);
-  make_blob(net, choice, made);
+  make_card(net, choice, made);
   made.credits = knobs.credits;
   made.unexpected_max = knobs.unexpected_max;
   make_fingerprint(secret_file, made.share, made.fingerprint);

@@ -1,4 +1,4 @@
-// One process's way to a running engine: knobs, interface, listener, address blob; then table,
+// One process's way to a running engine: knobs, interface, listener, card; then table,
 // secret, waiting policy, engine. And back. The base of job_runtime.h, which hosts use. Ordinary
 // context only.
 #pragma once
@@ -39,11 +39,11 @@ struct Process {
   Process& operator=(const Process&) = delete;
 
   // Reads the environment (and warns on stderr of LITE_* names that are none), listens, fills
-  // `blob` (kAddressBlobBytes). On a fault `error` holds a sentence with the cure, and `blob` a
+  // `card` (kCardBytes). On a fault `error` holds a sentence with the cure, and `card` a
   // card that tells the other ranks: it is to be published as well.
-  StartFault listen(void* blob, char* error, std::size_t error_size);
+  StartFault listen(void* card, char* error, std::size_t error_size);
 
-  // Reads the table of `size` blobs and starts the engine. `local_ranks`: on this host, oneself
+  // Reads the table of `size` cards and starts the engine. `local_ranks`: on this host, oneself
   // included; 0: those with our host name.
   StartFault join(int rank, int size, const void* table, int local_ranks, char* error,
                   std::size_t error_size);
@@ -57,7 +57,7 @@ struct Process {
   void end_engine();
 
  private:
-  StartFault open_up(AddressBlob& blob, char* error, std::size_t error_size);
+  StartFault open_up(Card& card, char* error, std::size_t error_size);
   StartFault protect(EngineOptions& options, char* error, std::size_t error_size);
   Net& sockets_for(const EngineOptions& options) {
     return options.protection != 0 ? static_cast<Net&>(protected_net) : net;

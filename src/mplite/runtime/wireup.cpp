@@ -26,8 +26,8 @@
 namespace mplite {
 namespace {
 
-constexpr std::uint32_t kBlobMagic = 0x4244414c;  // "LADB"
-constexpr std::uint8_t kBlobVersion = 4;
+constexpr std::uint32_t kCardMagic = 0x4244414c;  // "LADB"
+constexpr std::uint8_t kCardVersion = 4;
 
 bool host_name_is_sound(const char (&host)[64]) {
   const std::size_t length = strnlen(host, sizeof host);
@@ -37,19 +37,19 @@ bool host_name_is_sound(const char (&host)[64]) {
   return true;
 }
 
-sockaddr_storage blob_address(const AddressBlob& blob) {
+sockaddr_storage card_address(const Card& card) {
   CompactAddress address = {};
-  std::memcpy(address.bytes, blob.address, blob.family == 4 ? 4 : sizeof address.bytes);
-  address.family = blob.family;
-  address.port = blob.port;
+  std::memcpy(address.bytes, card.address, card.family == 4 ? 4 : sizeof address.bytes);
+  address.family = card.family;
+  address.port = card.port;
   return expanded(address);
 }
 
-AddressBlob blob_at(const void* table, int rank) {
-  AddressBlob blob;
-  std::memcpy(&blob, static_cast<const char*>(table) + static_cast<std::size_t>(rank) * sizeof blob,
-              sizeof blob);
-  return blob;
+Card card_at(const void* table, int rank) {
+  Card card;
+  std::memcpy(&card, static_cast<const char*>(table) + static_cast<std::size_t>(rank) * sizeof card,
+              sizeof card);
+  return card;
 }
 
 // A digest of this boot of this machine and of the affinity mask; zero when either cannot be read.
@@ -96,22 +96,21 @@ void take_host_name(char (&host)[64]) {
 }  // namespace
 
 int ranks_sharing_place(const void* table, int size, int rank) {
-  const auto* bytes = static_cast<const std::uint8_t*>(table) + offsetof(AddressBlob, place);
-  const std::uint8_t* own = bytes + static_cast<std::size_t>(rank) * kAddressBlobBytes;
-  const std::uint8_t unknown[sizeof AddressBlob::place] = {};
+  const auto* bytes = static_cast<const std::uint8_t*>(table) + offsetof(Card, place);
+  const std::uint8_t* own = bytes + static_cast<std::size_t>(rank) * kCardBytes;
+  const std::uint8_t unknown[sizeof Card::place] = {};
   if (std::memcmp(own, unknown, sizeof unknown) == 0) return 1;
   int count = 0;
   for (int i = 0; i < size; ++i)
-    if (std::memcmp(bytes + static_cast<std::size_t>(i) * kAddressBlobBytes, own, sizeof unknown) ==
-        0)
+    if (std::memcmp(bytes + static_cast<std::size_t>(i) * kCardBytes, own, sizeof unknown) == 0)
       ++count;
   return count;
 }
 
-void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob) {
-  AddressBlob made = {};
-  made.magic = kBlobMagic;
-  made.version = kBlobVersion;
+void make_card(Net& net, const InterfaceChoice& choice, Card& card) {
+  Card made = {};
+  made.magic = kCardMagic;
+  made.version = kCardVersion;
   made.port = port_of(choice.address);
   made.pid = static_cast<std::uint32_t>(getpid());
   const CompactAddress best = compact(choice.address);
@@ -123,14 +122,14 @@ void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob) {
   digest_place(made.place);
   digest_network(made.network);
   take_host_name(made.host);
-  blob = made;
+  card = made;
 }
 
-void make_failed_blob(const char* reason, void* blob) {
+void make_failed_card(const char* reason, void* card) {
   static const char kCut[] = "\xe2\x80\xa6";  // an ellipsis
-  FailedBlob made = {};
-  made.magic = kBlobMagic;
-  made.version = kBlobVersion;
+  FailedCard made = {};
+  made.magic = kCardMagic;
+  made.version = kCardVersion;
   made.family = kFailedFamily;
   take_host_name(made.host);
   std::snprintf(made.reason, sizeof made.reason, "%s", reason);
@@ -138,28 +137,28 @@ void make_failed_blob(const char* reason, void* blob) {
     if (static_cast<unsigned char>(c) < ' ' && c != '\0') c = ' ';
   if (std::strlen(reason) >= sizeof made.reason)
     std::memcpy(made.reason + sizeof made.reason - sizeof kCut, kCut, sizeof kCut);
-  std::memcpy(blob, &made, sizeof made);
+  std::memcpy(card, &made, sizeof made);
 }
 
-bool is_failed_blob(const void* blob, int rank, char* sentence, std::size_t size) {
-  FailedBlob card;
-  std::memcpy(&card, blob, sizeof card);
-  if (card.magic != kBlobMagic || card.version != kBlobVersion || card.family != kFailedFamily)
+bool is_failed_card(const void* card, int rank, char* sentence, std::size_t size) {
+  FailedCard failed;
+  std::memcpy(&failed, card, sizeof failed);
+  if (failed.magic != kCardMagic || failed.version != kCardVersion ||
+      failed.family != kFailedFamily)
     return false;
-  card.reason[sizeof card.reason - 1] = '\0';
-  for (char& c : card.reason)
+  failed.reason[sizeof failed.reason - 1] = '\0';
+  for (char& c : failed.reason)
     if (c != '\0' && (static_cast<unsigned char>(c) < ' ' || c == '\x7f')) c = ' ';
   BoundedText out(sentence, size);
   out.add("rank %d on host %s cannot start: %s", rank,
-          host_name_is_sound(card.host) ? card.host : "unnamed", card.reason);
+          host_name_is_sound(failed.host) ? failed.host : "unnamed", failed.reason);
   return true;
 }
 
 int find_failed(const void* table, int size, char* sentence, std::size_t sentence_size) {
   for (int i = 0; i < size; ++i)
-    if (is_failed_blob(
-            static_cast<const char*>(table) + static_cast<std::size_t>(i) * kAddressBlobBytes, i,
-            sentence, sentence_size))
+    if (is_failed_card(static_cast<const char*>(table) + static_cast<std::size_t>(i) * kCardBytes,
+                       i, sentence, sentence_size))
       return i;
   return -1;
 }
@@ -171,21 +170,21 @@ namespace {
 bool files_differ(const void* table, int size, int rank, const SecretFile& file, BoundedText& out) {
   static const std::uint8_t kNone[kFingerprintBytes] = {};
   for (int i = 0; i < size; ++i) {
-    const AddressBlob blob = blob_at(table, i);
+    const Card card = card_at(table, i);
     std::uint8_t expected[kFingerprintBytes];
-    make_fingerprint(file, blob.share, expected);
-    if (sodium_memcmp(blob.fingerprint, expected, sizeof expected) == 0) continue;
-    const AddressBlob own = blob_at(table, rank);
-    const bool other_has = std::memcmp(blob.fingerprint, kNone, sizeof kNone) != 0;
+    make_fingerprint(file, card.share, expected);
+    if (sodium_memcmp(card.fingerprint, expected, sizeof expected) == 0) continue;
+    const Card own = card_at(table, rank);
+    const bool other_has = std::memcmp(card.fingerprint, kNone, sizeof kNone) != 0;
     if (file.there && other_has)
       out.add(
           "the files named by LITE_SECRET_FILE differ between rank %d on host %s and rank %d on "
           "host %s",
-          rank, own.host, i, blob.host);
+          rank, own.host, i, card.host);
     else
       out.add("rank %d on host %s has no LITE_SECRET_FILE, and rank %d on host %s has one",
-              file.there ? i : rank, file.there ? blob.host : own.host, file.there ? rank : i,
-              file.there ? own.host : blob.host);
+              file.there ? i : rank, file.there ? card.host : own.host, file.there ? rank : i,
+              file.there ? own.host : card.host);
     out.add("; give all ranks a copy of one file");
     return true;
   }
@@ -194,17 +193,17 @@ bool files_differ(const void* table, int size, int rank, const SecretFile& file,
 
 // Whether ranks with another LITE_ENCRYPT have met.
 bool protections_differ(const void* table, int size, BoundedText& out) {
-  const AddressBlob first = blob_at(table, 0);
+  const Card first = card_at(table, 0);
   for (int i = 1; i < size; ++i) {
-    const AddressBlob blob = blob_at(table, i);
-    if (blob.protection == first.protection) continue;
-    const auto name = [](const AddressBlob& of) {
+    const Card card = card_at(table, i);
+    if (card.protection == first.protection) continue;
+    const auto name = [](const Card& of) {
       return protection_name(static_cast<Protection>(of.protection));
     };
     out.add(
         "rank 0 on host %s has LITE_ENCRYPT=%s, and rank %d on host %s has LITE_ENCRYPT=%s; give "
         "all ranks the same",
-        first.host, name(first), i, blob.host, name(blob));
+        first.host, name(first), i, card.host, name(card));
     return true;
   }
   return false;
@@ -237,8 +236,8 @@ struct Place {
 // Whether two ranks may have one address: in one network stack, at two ports. One port cannot be
 // had twice there: these are copies of a machine that has not booted since.
 bool may_share_address(const void* table, const Place& one, const Place& other) {
-  const AddressBlob a = blob_at(table, one.rank), b = blob_at(table, other.rank);
-  static const std::uint8_t kUnknown[sizeof AddressBlob::network] = {};
+  const Card a = card_at(table, one.rank), b = card_at(table, other.rank);
+  static const std::uint8_t kUnknown[sizeof Card::network] = {};
   const bool known = std::memcmp(a.network, kUnknown, sizeof kUnknown) != 0 &&
                      std::memcmp(b.network, kUnknown, sizeof kUnknown) != 0;
   return (known ? std::memcmp(a.network, b.network, sizeof kUnknown) == 0
@@ -259,10 +258,10 @@ int list_places(const void* table, int size, Place* places) {
     place.rank = rank;
   };
   for (int i = 0; i < size; ++i) {
-    const AddressBlob blob = blob_at(table, i);
-    add(i, 0, blob.family, blob.port, blob.address);
-    for (int k = 1; k < kAddressesMax && blob.more[k - 1].family != 0; ++k)
-      add(i, k, blob.more[k - 1].family, blob.more[k - 1].port, blob.more[k - 1].bytes);
+    const Card card = card_at(table, i);
+    add(i, 0, card.family, card.port, card.address);
+    for (int k = 1; k < kAddressesMax && card.more[k - 1].family != 0; ++k)
+      add(i, k, card.more[k - 1].family, card.more[k - 1].port, card.more[k - 1].bytes);
   }
   std::sort(places, places + count, [](const Place& a, const Place& b) {
     const int order = std::memcmp(a.address, b.address, sizeof a.address);
@@ -344,19 +343,19 @@ StartFault leave_out_clashes(const void* table, int size, PeerAddress* peers, Bo
 }
 
 // What is wrong with a card, or nullptr.
-const char* fault_of(const AddressBlob& blob) {
-  if (blob.magic != kBlobMagic)
+const char* fault_of(const Card& card) {
+  if (card.magic != kCardMagic)
     return "is not one of ch_lite (did the rank start with another library?)";
-  if (blob.version != kBlobVersion) return "is of another version of ch_lite";
-  if (blob.family != 4 && blob.family != 6) return "has an unknown address family";
-  if (blob.port == 0) return "has no port";
-  for (const CompactAddress& more : blob.more) {
+  if (card.version != kCardVersion) return "is of another version of ch_lite";
+  if (card.family != 4 && card.family != 6) return "has an unknown address family";
+  if (card.port == 0) return "has no port";
+  for (const CompactAddress& more : card.more) {
     if (more.family == 0) continue;
     if (more.family != 4 && more.family != 6) return "has an unknown address family";
     if (more.port == 0) return "has no port";
   }
-  if (!host_name_is_sound(blob.host)) return "has no sound host name";
-  if (blob.protection > static_cast<std::uint8_t>(Protection::kOn))
+  if (!host_name_is_sound(card.host)) return "has no sound host name";
+  if (card.protection > static_cast<std::uint8_t>(Protection::kOn))
     return "has an unknown LITE_ENCRYPT";
   return nullptr;
 }
@@ -384,11 +383,11 @@ bool loopback_is_out_of_reach(const PeerAddress* peers, int size, BoundedText& o
 // A scope is a number of an interface of one host: another host's means nothing here, there it is
 // our own interface that leads to the peer. False: this rank has none.
 bool set_scopes(const void* table, int size, int rank, PeerAddress* peers, BoundedText& out) {
-  const AddressBlob own = blob_at(table, rank);
+  const Card own = card_at(table, rank);
   for (int i = 0; i < size; ++i) {
     if (peers[i].address.ss_family != AF_INET6 || !is_link_local(peers[i].address)) continue;
     const bool same_host = std::strncmp(peers[i].host, peers[rank].host, sizeof peers[i].host) == 0;
-    const std::uint32_t scope = same_host ? blob_at(table, i).scope : own.scope;
+    const std::uint32_t scope = same_host ? card_at(table, i).scope : own.scope;
     if (scope == 0) {
       char text[96];
       out.add(
@@ -419,19 +418,19 @@ StartFault decode_table(const void* table, int size, int rank, const SecretFile&
   }
   if (find_failed(table, size, error, error_size) >= 0) return StartFault::kTable;
   for (int i = 0; i < size; ++i) {
-    const AddressBlob blob = blob_at(table, i);
-    if (const char* wrong = fault_of(blob); wrong != nullptr) {
+    const Card card = card_at(table, i);
+    if (const char* wrong = fault_of(card); wrong != nullptr) {
       out.add("the address of rank %d %s", i, wrong);
       return StartFault::kTable;
     }
-    peers[i].address = blob_address(blob);
-    std::memcpy(peers[i].more, blob.more, sizeof peers[i].more);
+    peers[i].address = card_address(card);
+    std::memcpy(peers[i].more, card.more, sizeof peers[i].more);
     for (CompactAddress& more : peers[i].more) more.scope = 0;  // link-local ones are not there
-    std::memcpy(peers[i].host, blob.host, sizeof peers[i].host);
-    std::memcpy(peers[i].name_key, blob.name_key, sizeof peers[i].name_key);
-    peers[i].credits = blob.credits;
-    peers[i].unexpected_max = blob.unexpected_max;
-    crypto_generichash_update(&hash, blob.share, sizeof blob.share);
+    std::memcpy(peers[i].host, card.host, sizeof peers[i].host);
+    std::memcpy(peers[i].name_key, card.name_key, sizeof peers[i].name_key);
+    peers[i].credits = card.credits;
+    peers[i].unexpected_max = card.unexpected_max;
+    crypto_generichash_update(&hash, card.share, sizeof card.share);
   }
   if (files_differ(table, size, rank, file, out)) return StartFault::kTable;
   if (protections_differ(table, size, out)) return StartFault::kTable;

@@ -25,10 +25,10 @@ enum class StartFault {
 };
 
 // What a process publishes: its card. Little-endian; the address in network order as in a sockaddr.
-inline constexpr std::size_t kAddressBlobBytes = 320;
+inline constexpr std::size_t kCardBytes = 320;
 inline constexpr std::uint8_t kFailedFamily =
-    0xff;  // in place of 4 or 6: the rest is that of a FailedBlob
-struct AddressBlob {
+    0xff;  // in place of 4 or 6: the rest is that of a FailedCard
+struct Card {
   std::uint32_t magic;
   std::uint8_t version;
   std::uint8_t family;  // 4 or 6
@@ -51,12 +51,11 @@ struct AddressBlob {
   std::uint8_t protection;                 // LITE_ENCRYPT, as a Protection
   std::uint8_t reserved[23];               // zero
 };
-static_assert(sizeof(AddressBlob) == kAddressBlobBytes &&
-              std::is_trivially_copyable_v<AddressBlob>);
+static_assert(sizeof(Card) == kCardBytes && std::is_trivially_copyable_v<Card>);
 
 // What a process publishes that cannot start: the others wait for its card, and shall not wait for
 // ever.
-struct FailedBlob {
+struct FailedCard {
   std::uint32_t magic;
   std::uint8_t version;
   std::uint8_t family;  // kFailedFamily
@@ -64,18 +63,18 @@ struct FailedBlob {
   char host[64];     // terminated
   char reason[248];  // terminated; one line of printable text
 };
-static_assert(sizeof(FailedBlob) == kAddressBlobBytes && std::is_trivially_copyable_v<FailedBlob>);
+static_assert(sizeof(FailedCard) == kCardBytes && std::is_trivially_copyable_v<FailedCard>);
 
-// Fills a blob for the listener's address; the share from net.random, the host name from the
+// Fills a card for the listener's address; the share from net.random, the host name from the
 // system. The name's key, the credits, the fingerprint and the protection are left zero.
-void make_blob(Net& net, const InterfaceChoice& choice, AddressBlob& blob);
+void make_card(Net& net, const InterfaceChoice& choice, Card& card);
 
-// Makes a card (kAddressBlobBytes) of the reason, which is cut to what there is room for.
-void make_failed_blob(const char* reason, void* blob);
+// Makes a card (kCardBytes) of the reason, which is cut to what there is room for.
+void make_failed_card(const char* reason, void* card);
 
 // Whether this is the card of a process that cannot start; then `sentence` is "rank 1 on host b
-// cannot start: REASON". A card may be untrue but not unsound: `blob` may hold anything.
-bool is_failed_blob(const void* blob, int rank, char* sentence, std::size_t size);
+// cannot start: REASON". A card may be untrue but not unsound: `card` may hold anything.
+bool is_failed_card(const void* card, int rank, char* sentence, std::size_t size);
 
 // The lowest rank of the table whose card says that it cannot start, or -1; `sentence` as above.
 int find_failed(const void* table, int size, char* sentence, std::size_t sentence_size);
@@ -84,7 +83,7 @@ int find_failed(const void* table, int size, char* sentence, std::size_t sentenc
 // processors: what has to share them. Ranks that are bound to processors of their own do not count.
 int ranks_sharing_place(const void* table, int size, int rank);
 
-// Reads `size` blobs in rank order, checks them, and computes the job's secret: keyed BLAKE2b over
+// Reads `size` cards in rank order, checks them, and computes the job's secret: keyed BLAKE2b over
 // all shares; the key is a label, or made of `file`, which all ranks must have the same of (or
 // none). A link-local address gets the scope of this rank's own interface. An address that two
 // hosts have (behind NAT) leads to neither, and is left out where a rank has another one. On a

@@ -10,7 +10,7 @@
 
 namespace ch_lite {
 
-class AmLane {
+class ActiveArrivals {
  public:
   // From peer `p`, behind those that it sent before.
   void append(Peer& p, Message* m) MPLITE_SIGNAL_SAFE {
