@@ -198,8 +198,8 @@ int MPIDI_LITE_isend_coll(const void *buf, MPI_Aint count, MPI_Datatype datatype
 }
 #endif
 
-/* MPI allows a send to be uncancellable (4.0, 3.8.4: "either the cancellation succeeds or the send
- * succeeds"), and cancelling one that is on its way would need the receiver's consent. */
+/* No send is cancelled, as in MPICH's other ch4 modules: one that is on its way would need the
+ * receiver's consent. MPI_Wait of one that nobody receives (rendezvous, synchronous) waits. */
 int MPIDI_LITE_mpi_cancel_send(MPIR_Request *sreq)
 {
     return MPI_SUCCESS;
