@@ -26,6 +26,8 @@ for epoch in fence pscw lock_all; do
   job 120 2 "$programs/put_flood" $epoch 1000000
   passed put_flood
   result $? "a million puts in an epoch ($epoch) take a bounded amount of memory" "$out"
+  [ "$(stat_of "$out" 0 writes)" -lt 400000 ] 2>/dev/null
+  result $? "and leave together" "$out"
 done
 
 # calls that make no progress, one after the other, keep nobody from a window: 20 to 200 ms once

@@ -204,8 +204,7 @@ void Device::attend_to(Peer& peer, std::uint16_t what) {
   if ((what & kAttentionDeferred) != 0 && !serve_deferred(core_, peer))
     core_.attend(peer, kAttentionDeferred);
   if ((what & kAttentionPump) != 0 && !am_.pump(index)) core_.attend(peer, kAttentionPump);
-  if ((what & kAttentionAccess) != 0 && !pump_accesses(core_, index))
-    core_.attend(peer, kAttentionAccess);
+  if ((what & kAttentionAccess) != 0 && !pump_together(index)) core_.attend(peer, kAttentionAccess);
   if ((what & kAttentionAnswers) != 0) {
     const bool more_may_come =
         dispatching_ && peer.target.answers == nullptr && peer.target.puts_done < kAcksTogether;
@@ -219,6 +218,17 @@ void Device::attend_to(Peer& peer, std::uint16_t what) {
         core_.send_control(index, &credit, sizeof credit) == -ENOBUFS)
       core_.attend(peer, kAttentionCredit);
   }
+}
+
+// Puts that have waited for others' ends leave together. What has to be kept for that is one
+// buffer; in the handler each leaves by itself.
+bool Device::pump_together(int peer) {
+  if (delivering_ || MPID_ChannelInHandler() != 0) return pump_accesses(core_, peer);
+  MPID_ChannelGather(MPID_GATHER_SMALL);
+  const bool done = pump_accesses(core_, peer);
+  MPID_ChannelGather(MPID_GATHER_NOTHING);
+  MPID_ChannelFlush();
+  return done;
 }
 
 // The host may answer the same peer then.

@@ -212,6 +212,7 @@ class Device {
   void attend_to(Peer& peer, std::uint16_t what) MPLITE_SIGNAL_SAFE;
   bool delivery_follows() const MPLITE_SIGNAL_SAFE;
   bool send_answers(int peer) MPLITE_SIGNAL_SAFE;
+  bool pump_together(int peer) MPLITE_SIGNAL_SAFE;
   class Gathering;
 
   Core core_;
