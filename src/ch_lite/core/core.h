@@ -160,8 +160,8 @@ class Core {
     message->offer = true;
     ++peers[message->peer].offers;
   }
-  // A block for data that can wait at its sender: from the heap too when the context allows it. No
-  // data: not now.
+  // A block for data that can wait, at its sender or (kPacket) in the socket: from the heap too
+  // when the context allows it. No data: not now.
   Block obtain_block(std::uint64_t bytes, BlockUse use = BlockUse::kBounded) MPLITE_SIGNAL_SAFE;
   // For what a packet brought that has been taken with headroom(): always there.
   Block obtain_packet_block(std::uint64_t bytes) MPLITE_SIGNAL_SAFE {

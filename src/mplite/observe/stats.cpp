@@ -69,7 +69,7 @@ constexpr CounterInfo kTable[] = {
      "Signals that came while the library was at work, which then did their work.",
      &Counters::signals_turned_away},
     {"thread_wakes", kThreads, "wakes",
-     "Times that the helper thread, or sigio's for the host's work, woke up.",
+     "Times that a thread of the library (helper, host's work, gathered messages) woke up.",
      &Counters::thread_wakes},
     {"host_passes", kThreads, "passes", "Times that such a thread ran the host's progress.",
      &Counters::host_passes},
@@ -95,7 +95,9 @@ constexpr CounterInfo kTable[] = {
      "Connections of strangers, failed proofs, and callers that were given up.",
      &Counters::connections_refused},
     {"ties", kConnections, "connections",
-     "Connections that both sides had begun, and of which one was kept.", &Counters::ties},
+     "Connections that both sides had begun, and of which one was kept; additional ones that were "
+     "not let in.",
+     &Counters::ties},
     {"connections_broken", kTrouble, "connections",
      "Connections that broke; the stream goes on over another one, if the peer can be reached "
      "(LITE_RESUME).",
