@@ -63,9 +63,8 @@ struct EngineOptions {
   // A write in ordinary context of at least split_min and less than split_end bytes is made in two
   // halves: the first is being received while the second is copied to the kernel. Not in a stream
   // of them, where one write is received while the next one is copied: only if something has come
-  // from that peer since the last one. 0: none. Whole, and acknowledged at once by the receiver,
-  // such a message is the faster on some machines: which it is, is found per connection
-  // (halves.h).
+  // from that peer since the last one, and only where that is faster, which is found per connection
+  // (halves.h). 0: none.
   std::uint64_t split_min = 0, split_end = 0;
   // After so many reads in a row from one connection that nobody watches but who polls it, it is
   // detached: epoll is not asked about what comes there, which costs the kernel 0.1 us per packet
