@@ -41,18 +41,27 @@ START_TEST(handshakes_are_listed_oldest_first_and_accepted_ones_counted) {
 END_TEST
 
 START_TEST(the_oldest_caller_without_a_hello_is_evicted_first_then_the_oldest) {
+  constexpr std::int64_t kNow = 5'000'000'000;
   Connection c[4];
   HandshakeList list;
   c[0].handshake.ours = true;
   for (Connection& one : c) one.state = ConnectionState::kAwaitHello;
   c[1].state = ConnectionState::kAwaitProof;
   c[2].handshake.heard_bytes = 1;
-  for (Connection& one : c) list.add(one);
-  for (Connection* expected : {&c[2], &c[3], &c[1]}) {
-    ck_assert_ptr_eq(list.first_to_evict(), expected);
+  for (Connection& one : c) {
+    one.handshake.deadline_ns = kNow + HandshakeList::kHandshakeNs;
+    list.add(one);
+  }
+  for (Connection* expected : {&c[2], &c[3]}) {
+    ck_assert(list.has_silent());
+    ck_assert_ptr_eq(list.first_to_evict(kNow), expected);
     list.remove(*expected);
   }
-  ck_assert_ptr_null(list.first_to_evict());
+  ck_assert(!list.has_silent());
+  ck_assert_ptr_null(list.first_to_evict(kNow + HandshakeList::kProofNs - 1));
+  ck_assert_ptr_eq(list.first_to_evict(kNow + HandshakeList::kProofNs), &c[1]);
+  list.remove(c[1]);
+  ck_assert_ptr_null(list.first_to_evict(kNow + HandshakeList::kProofNs));
 }
 END_TEST
 

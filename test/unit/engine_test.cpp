@@ -1132,6 +1132,32 @@ START_TEST(handler_accepts_every_rank_that_calls) {
 }
 END_TEST
 
+// More than there is room for: the others wait in the kernel. Rank 0 has its handler only at first,
+// or not.
+START_TEST(many_ranks_that_call_at_once_are_all_let_in) {
+  constexpr int kRanks = 200;
+  for (const bool handler : {false, true}) {
+    SimRanks r(kRanks);
+    for (int i = 1; i < kRanks; ++i) say(r.engine(i), 0, {1});
+    for (int i = 1; i < kRanks; ++i) poll_alone(r, i, 1);  // they have said hello
+    r.world.descriptors_left = 1'000;
+    r.poll(0);
+    ck_assert_int_eq(r.world.descriptors_left, 1'000 - 64);
+    if (handler) turn_with_handler(r, kRanks, 50);
+    for (int turns = 0; turns < 50; ++turns) {
+      for (int i = 0; i < kRanks; ++i) {
+        Hold hold(r.engine(i).gate());
+        r.engine(i).refill();
+        r.engine(i).poll_all();
+      }
+      r.world.skip(100'000);
+    }
+    ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+    ck_assert_uint_eq(r.engine(0).counters().connections_refused, 0);
+  }
+}
+END_TEST
+
 START_TEST(silent_strangers_do_not_keep_ranks_out_of_the_handler) {
   for (const int strangers : {4, 5, 63, 64, 65, 100, 300}) {
     constexpr int kRanks = 7;
@@ -1989,6 +2015,26 @@ START_TEST(end_of_file_is_a_dead_peer_until_quiesce_makes_it_ordinary) {
     ck_assert_int_eq(losses.count, quiet ? 0 : 1);
     ck_assert_int_eq(r.engine(0).peer_error(1) != 0, 1);
   }
+}
+END_TEST
+
+// Others may work for long while a rank waits for them at its end, and ask for something from it.
+START_TEST(who_is_at_its_end_lets_callers_in) {
+  SimRanks r;  // connect_timeout is 1 s
+  Losses losses;
+  losses.install(r.engine(0));
+  r.engine(1).quiesce();
+  {
+    Hold hold(r.engine(0).gate());
+    ck_assert_int_eq(r.engine(0).reach(1), 0);
+  }
+  for (int i = 0; i < 300; ++i) {
+    r.world.pass(10'000'000);
+    r.turn();
+  }
+  ck_assert_int_eq(losses.count, 0);
+  ck_assert_int_eq(r.engine(0).peer_error(1), 0);
+  ck_assert_uint_eq(r.engine(0).counters().connections, 1);
 }
 END_TEST
 

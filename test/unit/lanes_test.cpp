@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "in_pieces.h"
@@ -374,6 +375,78 @@ START_TEST(lanes_break_one_after_the_other_between_any_two_writes) {
 }
 END_TEST
 
+// Lane 2 breaks, with a frame under way. Its end is heard behind a packet, as the program takes
+// that; then the program sends a message of which the kernel takes a part.
+START_TEST(message_behind_the_end_of_a_lane_is_not_taken_for_what_was_on_it) {
+  SimRanks r(2, narrow(45'000), [](EngineOptions& o) {
+    with_lanes(3)(o);
+    o.frame_bytes = 40'000;
+  });
+  r.connect(0, 1);
+  Transfer first(0, 1), t(0, 1);
+  first.pass(r);
+  r.turn(20);
+  const std::vector<int> sockets = lane_sockets(r, 0);
+  ck_assert_uint_eq(sockets.size(), 3);
+  t.begin(r);
+  r.poll(0);
+  r.world.hold_back(lane_sockets(r, 1)[2]);
+  for (int i = 0; i < 20; ++i) {
+    r.world.pass(100'000);
+    r.poll(1);
+    r.world.pass(100'000);
+    r.poll(0);
+  }
+  r.world.reset(sockets[2]);
+  r.world.pass(100'000);
+  const std::uint8_t said = 9;
+  r.as(1);
+  ck_assert_int_eq(MPID_SendControl(&said, 1, 0), 0);
+  r.poll(1);  // it says that the lane has ended
+  r.world.pass(100'000);
+  const Bytes data = bytes_of(30'000, 5);
+  Bytes into(data.size());
+  MPID_ChannelId rid = 0;
+  r.as(1);
+  ck_assert_int_eq(MPID_IRecvFromChannel(into.data(), into.size(), 0, &rid), 0);
+  SendOp* op = nullptr;
+  {
+    Engine& e = r.engine(0);
+    r.as(0);
+    Hold hold(e.gate());
+    e.poll();
+    std::uint8_t packet[8];
+    int from = -1;
+    ck_assert(e.control_ready());
+    ck_assert_uint_eq(e.take_control(packet, sizeof packet, from), 1);
+    ck_assert(!e.control_ready());  // the word is heard
+    std::uint64_t limit = 1'000;
+    r.world.write_limit = [&limit](int host, std::uint64_t could) {
+      return host == 0 ? std::min(could, std::exchange(limit, 1'000'000)) : could;
+    };
+    const iovec part = {packet, 1};
+    const int rc = e.send_behind(1, part, FrameKind::kChannel, data.data(), data.size(), op);
+    ck_assert(rc == 0 || rc == -EAGAIN);
+    if (rc == -EAGAIN)
+      ck_assert_int_eq(e.send(1, FrameKind::kChannel, 0, data.data(), data.size(), op), 0);
+  }
+  ck_assert(r.until([&] {
+    r.as(1);
+    std::uint8_t packet[8];
+    int from = -1;
+    while (MPID_ControlMsgAvail()) MPID_RecvAnyControl(packet, sizeof packet, &from);
+    return MPID_RecvStatus(rid) != 0 && t.here(r);
+  }));
+  r.as(1);
+  ck_assert_int_eq(MPID_WRecvFromChannel(rid), static_cast<int>(data.size()));
+  ck_assert(into == data);
+  t.end(r);
+  ck_assert_int_eq(r.engine(0).peer_error(1), 0);
+  r.world.write_limit = nullptr;
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
 // The peer says that a frame has come which is still being written.
 START_TEST(frame_that_has_not_been_written_is_not_acknowledged) {
   SimRanks r(2, narrow(), with_lanes(2));
@@ -548,6 +621,36 @@ START_TEST(lanes_of_peers_take_no_descriptor_above_the_bound) {
   ck_assert_uint_eq(r.world.open_sockets(1), connected);
   ck_assert_uint_ge(r.engine(1).counters().ties, 1);
   ck_assert_uint_le(r.engine(1).counters().ties, 16);  // two attempts at 0, 1, 3, 7, 15 s …
+}
+END_TEST
+
+// Rank 0 has no descriptor left but the spare one, and rank 2 may call yet.
+START_TEST(lanes_of_peers_take_no_spare_descriptor) {
+  SimRanks r(3, narrow(), with_lanes(4));
+  EngineOptions o;
+  o.size = 3;
+  o.peers = r.peers.data();
+  o.connect_timeout_ns = 1'000'000'000;
+  with_lanes(4)(o);
+  r.channels[0].reset();
+  r.engines[0].reset();
+  o.listeners[0] = r.world.make_listener(0);
+  o.spare = r.world.net(0).open_stream(AF_INET);
+  r.engines[0] = std::make_unique<Engine>(r.world.net(0), o);
+  ck_assert_int_eq(r.engine(0).start(), 0);
+  r.channels[0] = std::make_unique<ChannelState>(r.engine(0));
+  r.channel(0).wait_policy = {0, 1'000, 50'000};
+  r.engine(0).set_outstanding(true);
+  r.connect(0, 1);
+  r.world.descriptors_left = 0;
+  for (int i = 0; i < 30; ++i) {
+    Transfer t(1, 0, 60'000);
+    t.pass(r);
+    r.world.pass(100'000'000);
+  }
+  ck_assert_uint_eq(lanes_of(r, 0), 0);
+  ck_assert_int_eq(r.engine(0).peer_error(2), 0);
+  r.connect(2, 0);
 }
 END_TEST
 

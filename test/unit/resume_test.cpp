@@ -253,6 +253,26 @@ START_TEST(peer_that_has_ended_is_lost_at_once_for_the_first_reason) {
 }
 END_TEST
 
+// It waits for the others, who may still need what it has sent. Either has the lower number.
+START_TEST(peer_that_is_at_its_end_goes_on) {
+  for (const int ends : {0, 1}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming());
+    r.connect(0, 1);
+    say_one(r, ends, 5);
+    r.engine(ends).quiesce();
+    r.world.cut(0, 1);
+    say_one(r, 1 - ends, 6);
+    bool first = false, second = false;
+    ck_assert(r.until([&] {
+      first = first || hears(r, 1 - ends, 5);
+      second = second || hears(r, ends, 6);
+      return first && second;
+    }));
+    for (int i = 0; i < 2; ++i) ck_assert_int_eq(r.engine(i).peer_error(1 - i), 0);
+  }
+}
+END_TEST
+
 START_TEST(both_call_and_one_connection_is_made) {
   SimRanks r(2, SimRanks::no_faults(), resuming());
   r.connect(0, 1);

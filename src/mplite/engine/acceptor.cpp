@@ -11,11 +11,14 @@ namespace mplite {
 // before any other: a rank of the job says hello at once, proves itself within a round trip, and
 // tries again if it was pushed out. False: there is none.
 bool Acceptor::evict_stranger() {
-  while (Connection* stranger = core_.handshaking.first_to_evict()) {
+  const std::int64_t now = core_.net.now_ns();
+  while (Connection* stranger = core_.handshaking.first_to_evict(now)) {
     const ConnectionHandshake& handshake = stranger->handshake;
-    if (stranger->state == ConnectionState::kAwaitHello && !handshake.stalled) {
-      handshaker_.step(*stranger);  // its hello may lie in the socket unread
-      if (stranger->state == ConnectionState::kAwaitProof || handshake.stalled) continue;
+    if (!handshake.stalled) {
+      const ConnectionState before = stranger->state;
+      handshaker_.step(*stranger);  // what it says may lie in the socket unread
+      const bool spoke = stranger->state != before || handshake.stalled;
+      if (spoke && is_in_handshake(*stranger)) continue;
     }
     // Where the handler has no node left, it may be a rank that has not spoken yet, and tries
     // again: that is no news.
@@ -56,7 +59,7 @@ void Acceptor::accepted(int fd, const sockaddr_storage& from) {
   Connection* c = core_.connections.take();
   c->fd = fd;
   c->remote = from;
-  c->handshake.deadline_ns = core_.net.now_ns() + Handshaker::kHandshakeNs;
+  c->handshake.deadline_ns = core_.net.now_ns() + HandshakeList::kHandshakeNs;
   core_.set_state(*c, ConnectionState::kAwaitHello);
   core_.net.set_options(fd, core_.options.stream);
   signals_.drive(fd, true);
@@ -88,6 +91,13 @@ bool Acceptor::accept_all() {
       listener_.rest();
       return any;
     }
+    // Of many ranks that call at once the rest wait in the kernel until these have proved
+    // themselves.
+    if (core_.handshaking.accepted() >= kHandshakesMax &&
+        core_.handshaking.first_to_evict(core_.net.now_ns()) == nullptr) {
+      listener_.rest(kFullRestNs);
+      return any;
+    }
     if ((core_.mode.callers_only || (core_.mode.in_signal_handler && listener_.hearing())) &&
         !listener_.may_step()) {
       listener_.rest();
@@ -111,10 +121,6 @@ bool Acceptor::accept_all() {
     }
     listener_.forget_failures();
     any = true;
-    if (core_.quiescing) {
-      core_.net.close(fd);
-      continue;
-    }
     while (
         (core_.handshaking.accepted() >= kHandshakesMax || core_.connections.free_count() == 0) &&
         evict_stranger()) {}

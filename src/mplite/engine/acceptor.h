@@ -34,7 +34,9 @@ class Acceptor {
 
  private:
   static constexpr std::uint32_t kHandshakesMax =
-      64;                                // accepted ones in handshake; a flood drops the oldest
+      64;  // accepted ones in handshake; a flood drops the oldest
+  // While all of them are about to prove themselves.
+  static constexpr std::int64_t kFullRestNs = 2'000'000;
   static constexpr int kEventsMax = 64;  // of one look by epoll
 
   void accepted(int fd, const sockaddr_storage& from) MPLITE_SIGNAL_SAFE;

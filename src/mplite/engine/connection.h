@@ -148,6 +148,12 @@ inline bool is_tcp_up(const Connection& c) MPLITE_SIGNAL_SAFE {
 // The connections in handshake, oldest first.
 class HandshakeList {
  public:
+  // A stranger or slow writer has this long to prove itself, counted back from its deadline.
+  static constexpr std::int64_t kHandshakeNs = 10'000'000'000;
+  // Who has said hello is let be for so long, whoever else calls: a rank of the job needs a round
+  // trip, and a stranger must not keep its place.
+  static constexpr std::int64_t kProofNs = 250'000'000;
+
   Connection* first() const MPLITE_SIGNAL_SAFE { return head_; }
   std::uint32_t count() const MPLITE_SIGNAL_SAFE { return count_; }
   void add(Connection& c) MPLITE_SIGNAL_SAFE {
@@ -167,21 +173,23 @@ class HandshakeList {
   }
   // Of all, those that peers began.
   std::uint32_t accepted() const MPLITE_SIGNAL_SAFE { return accepted_; }
-  // Of these, the oldest one that has not said a whole hello; if all have, the oldest. Null: there
-  // is none.
-  Connection* first_to_evict() const MPLITE_SIGNAL_SAFE {
+  // Of these, the oldest one that has not said a whole hello; if all have, the oldest that has had
+  // kProofNs. Null: there is none.
+  Connection* first_to_evict(std::int64_t now_ns) const MPLITE_SIGNAL_SAFE {
     Connection* oldest = nullptr;
     for (Connection* c = head_; c != nullptr; c = c->list_next) {
       if (c->handshake.ours) continue;
       if (is_silent(*c)) return c;
-      if (oldest == nullptr) oldest = c;
+      if (oldest == nullptr && now_ns - (c->handshake.deadline_ns - kHandshakeNs) >= kProofNs)
+        oldest = c;
     }
     return oldest;
   }
-  // Whether it would be one that has said nothing.
+  // Whether one that has said nothing is among them.
   bool has_silent() const MPLITE_SIGNAL_SAFE {
-    const Connection* first = first_to_evict();
-    return first != nullptr && is_silent(*first);
+    for (const Connection* c = head_; c != nullptr; c = c->list_next)
+      if (!c->handshake.ours && is_silent(*c)) return true;
+    return false;
   }
 
  private:

@@ -60,7 +60,7 @@ void Connector::begin_making(int peer) {
 bool Connector::make_room() {
   Listener& listener = parts_.listener;
   if (listener.give_spare()) return true;
-  Connection* stranger = core_.handshaking.first_to_evict();
+  Connection* stranger = core_.handshaking.first_to_evict(core_.net.now_ns());
   if (stranger == nullptr) return false;
   refuse(*stranger, NoteCode::kNoDescriptor, EMFILE);
   return listener.give_spare() || !listener.has_spare();

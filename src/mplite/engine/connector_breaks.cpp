@@ -11,11 +11,10 @@ constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 
 }  // namespace
 
-// Whether it failed by the network: not by a peer that breaks the protocol, memory that is not
-// there, or the end of all.
+// Whether it failed by the network: not by a peer that breaks the protocol, or memory that is not
+// there. Also at the end of all: until everybody is there, a peer may still need what we have sent.
 bool Connector::may_go_on(const Connection& c, int error) const {
-  return core_.options.resume && !core_.is_remote(c.peer) && !core_.quiescing &&
-         (is_closed(error) || may_pass(error));
+  return core_.options.resume && !core_.is_remote(c.peer) && (is_closed(error) || may_pass(error));
 }
 
 void Connector::break_off(Connection& c, int error, bool by_call) {

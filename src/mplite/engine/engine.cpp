@@ -27,7 +27,7 @@ Engine::Engine(Net& net, const EngineOptions& options)
       remote_(core_, tx_),
       callers_(core_, listener_, signals_),
       connector_(core_, {up_, listener_, readiness_, signals_, tx_, rx_, remote_, callers_}),
-      lanes_(core_, up_, tx_, rx_, remote_, connector_),
+      lanes_(core_, up_, tx_, rx_, remote_, connector_, listener_),
       handshaker_(core_, readiness_, remote_, connector_, lanes_),
       acceptor_(core_, up_, listener_, signals_, connector_, handshaker_),
       poller_(core_, {listener_, readiness_, signals_, tx_, rx_, connector_, lanes_, handshaker_,

@@ -401,7 +401,7 @@ void Handshaker::drop_overdue(std::int64_t now) {
       // A rank computes between its calls for as long as it likes.
       if (connector_.is_host_of_a_missing_peer(c->remote) ||
           (c->lane != 0 && connector_.is_host_of_a_connection(c->remote)))
-        c->handshake.deadline_ns = now + kHandshakeNs;
+        c->handshake.deadline_ns = now + HandshakeList::kHandshakeNs;
       else
         connector_.refuse(*c, NoteCode::kHandshakeTimeout, 0);
     }

@@ -28,8 +28,6 @@ class Handshaker {
   // Looks again at messages that could not be acted upon: in ordinary context, or when a process of
   // another job has become known.
   void retry_stalled() MPLITE_SIGNAL_SAFE;
-  // A stranger or slow writer has this long to prove itself.
-  static constexpr std::int64_t kHandshakeNs = 10'000'000'000;
   // Strangers whose time is over. A caller on the host of a rank that has not connected yet may be
   // that rank, which computes: it has no such time, and makes room only for others.
   void drop_overdue(std::int64_t now) MPLITE_SIGNAL_SAFE;

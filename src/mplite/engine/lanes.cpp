@@ -111,8 +111,10 @@ void Lanes::look_at_attempts(std::int64_t now) {
 
 bool Lanes::admit(const Connection& c, int peer) {
   Peer& p = core_.peers[peer];
-  if (p.state != PeerState::kUp || c.fd > core_.options.lane_descriptor_max || !make_set(p))
-    return false;
+  // The spare descriptor is for ranks that are missing: without it, no other is let in.
+  const bool has_room = c.fd <= core_.options.lane_descriptor_max &&
+                        (!listener_.has_spare() || listener_.spare_is_there());
+  if (p.state != PeerState::kUp || !has_room || !make_set(p)) return false;
   Lane& lane = p.lanes->lane[c.lane];
   if (lane.is_free()) return true;
   // With an attempt of ours: is_lower() says which of the two stays.

@@ -6,6 +6,7 @@
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/connector.h"
 #include "mplite/engine/engine_core.h"
+#include "mplite/engine/listener.h"
 #include "mplite/engine/remote_jobs.h"
 #include "mplite/engine/rx_stream.h"
 #include "mplite/engine/tx_queue.h"
@@ -26,8 +27,14 @@ class Lanes {
   static constexpr int kAttempts = 2;
 
   Lanes(EngineCore& core, Upcalls& up, TxQueue& tx, RxStream& rx, RemoteJobs& remote,
-        Connector& connector)
-      : core_(core), up_(up), tx_(tx), rx_(rx), remote_(remote), connector_(connector) {}
+        Connector& connector, const Listener& listener)
+      : core_(core),
+        up_(up),
+        tx_(tx),
+        rx_(rx),
+        remote_(remote),
+        connector_(connector),
+        listener_(listener) {}
   Lanes(const Lanes&) = delete;
   Lanes& operator=(const Lanes&) = delete;
 
@@ -78,6 +85,7 @@ class Lanes {
   RxStream& rx_;
   RemoteJobs& remote_;
   Connector& connector_;
+  const Listener& listener_;
 };
 
 }  // namespace mplite

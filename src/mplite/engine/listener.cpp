@@ -107,9 +107,9 @@ void Listener::stop_hearing() {
 
 // The next socket has its turn then: one that is never empty shall not keep the others' callers
 // out.
-void Listener::rest() {
+void Listener::rest(std::int64_t ns) {
   if (count_ > 1) turn_ = (turn_ + 1) % count_;
-  if (hearing_) rests_until_ns_ = net_.now_ns() + Allowance::kRestNs;
+  if (hearing_) rests_until_ns_ = net_.now_ns() + ns;
 }
 
 std::int64_t Listener::rest_ns() {

@@ -43,6 +43,8 @@ class Listener {
 
   // The spare descriptor is closed, for a connection. False: it is in use already.
   bool give_spare() MPLITE_SIGNAL_SAFE;
+  // Whether there is one to give up.
+  bool spare_is_there() const MPLITE_SIGNAL_SAFE { return spare_ >= 0; }
   // Whether there ever was one.
   bool has_spare() const MPLITE_SIGNAL_SAFE { return has_spare_; }
   // A descriptor was closed: it becomes the spare one, if that is in use.
@@ -72,7 +74,7 @@ class Listener {
   bool may_step() MPLITE_SIGNAL_SAFE { return allowance_.take(net_.now_ns()); }
   void give_back() MPLITE_SIGNAL_SAFE { allowance_.give_back(); }
   // No caller is looked at for a while: too many, or they cannot be accepted.
-  void rest() MPLITE_SIGNAL_SAFE;
+  void rest(std::int64_t ns = Allowance::kRestNs) MPLITE_SIGNAL_SAFE;
   bool resting() const MPLITE_SIGNAL_SAFE { return rests_until_ns_ != 0; }
   // How long still. 0: not at all.
   std::int64_t rest_ns() MPLITE_SIGNAL_SAFE;

@@ -290,9 +290,10 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
                          std::uint64_t bytes, SendOp*& out) {
   out = nullptr;
   Peer& p = core_.peers[peer];
-  if (!idle(p) || gather_max_ != 0 || gathered_peer_ == peer || bytes == 0 ||
+  const bool lane_is_lost = p.lanes != nullptr && p.lanes->again.head() != nullptr;
+  if (!idle(p) || lane_is_lost || gather_max_ != 0 || gathered_peer_ == peer || bytes == 0 ||
       packet.iov_len > kBehindPacketMax)
-    return -EAGAIN;
+    return -EAGAIN;  // what was on the lane goes first
   if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
   if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(bytes, kBehindCopyMax)) ||
