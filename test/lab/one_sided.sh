@@ -22,12 +22,15 @@ job 120 4 env LITE_SHORT_MAX=0 "$programs/one_sided" 0.01
 passed one_sided
 result $? "four ranks, everything by transfer" "$out"
 
-for epoch in fence pscw lock_all; do
-  job 120 2 "$programs/put_flood" $epoch 1000000
+for epoch in fence pscw lock lock_all; do
+  job 120 2 "$programs/put_flood" put $epoch 1000000
   passed put_flood
   result $? "a million puts in an epoch ($epoch) take a bounded amount of memory" "$out"
   [ "$(stat_of "$out" 0 writes)" -lt 400000 ] 2>/dev/null
   result $? "and leave together" "$out"
+  job 120 2 "$programs/put_flood" sum $epoch 1000000
+  passed put_flood
+  result $? "a million accumulates in an epoch ($epoch) take a bounded amount of memory" "$out"
 done
 
 # calls that make no progress, one after the other, keep nobody from a window: 20 to 200 ms once

@@ -1,5 +1,6 @@
-/* Many small puts in one epoch without another call between them, two ranks: put_flood EPOCH PUTS.
- * What the origin keeps of them has a bound. EPOCH: fence, pscw or lock_all. */
+/* Many small puts or accumulates in one epoch without another call between them, two ranks:
+ * put_flood put|sum EPOCH COUNT. What the origin keeps of them has a bound. EPOCH: fence, pscw,
+ * lock or lock_all. */
 #include "mpi_test.h"
 
 enum { WORDS = 65536, GROWTH_MB = 100 };
@@ -23,6 +24,8 @@ static void begin(const char *epoch, MPI_Group other, MPI_Win win)
         MPI_Win_fence(0, win);
     else if (strcmp(epoch, "lock_all") == 0)
         MPI_Win_lock_all(0, win);
+    else if (strcmp(epoch, "lock") == 0)
+        MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
     else if (my_rank == 0)
         MPI_Win_start(other, 0, win);
     else
@@ -35,6 +38,8 @@ static void end(const char *epoch, MPI_Win win)
         MPI_Win_fence(0, win);
     else if (strcmp(epoch, "lock_all") == 0)
         MPI_Win_unlock_all(win);
+    else if (strcmp(epoch, "lock") == 0)
+        MPI_Win_unlock(1, win);
     else if (my_rank == 0)
         MPI_Win_complete(win);
     else
@@ -47,8 +52,9 @@ int main(int argc, char **argv)
     MPI_Win win;
     MPI_Group world, other;
     start(&argc, &argv);
-    const char *const epoch = argc == 3 ? argv[1] : "fence";
-    const long puts = argc == 3 ? atol(argv[2]) : 0;
+    const bool sum = argc == 4 && strcmp(argv[1], "sum") == 0;
+    const char *const epoch = argc == 4 ? argv[2] : "fence";
+    const long count = argc == 4 ? atol(argv[3]) : 0;
     const int partner = 1 - my_rank;
     MPI_Comm_group(MPI_COMM_WORLD, &world);
     MPI_Group_incl(world, 1, &partner, &other);
@@ -57,15 +63,22 @@ int main(int argc, char **argv)
     MPI_Win_create(memory, sizeof memory, sizeof(long), MPI_INFO_NULL, MPI_COMM_WORLD, &win);
     begin(epoch, other, win);
     const long before = resident_mb();
-    for (long i = 0; my_rank == 0 && i < puts; i++)
-        MPI_Put(&out[i % WORDS], 1, MPI_LONG, 1, i % WORDS, 1, MPI_LONG, win);
+    for (long i = 0; my_rank == 0 && i < count; i++) {
+        const long word = i % WORDS;
+        if (sum)
+            MPI_Accumulate(&out[word], 1, MPI_LONG, 1, word, 1, MPI_LONG, MPI_SUM, win);
+        else
+            MPI_Put(&out[word], 1, MPI_LONG, 1, word, 1, MPI_LONG, win);
+    }
     const long growth = resident_mb() - before;
-    CHECK(growth < GROWTH_MB, "%ld puts, the origin grew by %ld MB", puts, growth);
+    CHECK(growth < GROWTH_MB, "%ld accesses, the origin grew by %ld MB", count, growth);
     end(epoch, win);
     MPI_Barrier(MPI_COMM_WORLD);
     long wrong = 0;
-    for (long i = 0; my_rank == 1 && i < WORDS && i < puts; i++)
-        wrong += memory[i] != i + 1;
+    for (long i = 0; my_rank == 1 && i < WORDS && i < count; i++) {
+        const long times = sum ? count / WORDS + (i < count % WORDS ? 1 : 0) : 1;
+        wrong += memory[i] != times * (i + 1);
+    }
     CHECK(wrong == 0, "%ld words are wrong", wrong);
     MPI_Win_free(&win);
     MPI_Group_free(&other);

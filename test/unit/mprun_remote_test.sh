@@ -167,6 +167,21 @@ for signal in TERM KILL; do
   verdict "ended_launcher_ends_its_ranks $signal" test "$status:$left" = 0:0
 done
 
+# Also of one that takes SIGTERM for no end, and goes on writing.
+printf 'here\n' >"$work/machines"
+coproc "$launcher" -n 1 -machinefile machines sh -c 'trap "" TERM; while :; do echo up; sleep 0.5; done' </dev/null 2>&1
+pid=$COPROC_PID
+exec {out}<&"${COPROC[0]}"
+read -r -t 20 -u "$out" _
+kill -KILL "$pid"
+exec {out}<&-
+wait "$pid" 2>/dev/null
+for ((turn = 0; turn < 60; turn++)); do
+  pgrep -f "^$launcher --agent" >/dev/null || break
+  sleep 0.1
+done
+verdict rank_that_goes_on_is_killed test "$turn" -lt 60
+
 total=$((passed + failed))
 echo "$((passed * 100 / total))%: Checks: $total, Failures: $failed, Errors: 0"
 [ "$failed" = 0 ]

@@ -148,6 +148,7 @@ START_TEST(a_departed_process_fails_what_is_open_with_it_and_nothing_else) {
   ck_assert_int_eq(lite_irecv(into, 8, -1, &wild, nullptr, &status, &any),
                    LITE_PENDING);  // later ones too
   ck_assert_int_eq(lite_isend("1", 1, 2, &kEnvelope, 0, nullptr, &r), LITE_ERR_PEER_LOST);
+  ck_assert_int_eq(lite_iprobe(2, &from_two, &status), 0);  // to ask is no error
   // The number goes to another process.
   fake::Rank& rank = *w->ranks[0];
   ck_assert_int_eq(rank.introduce(rank.introduce_arg, 2, 1 << 20), 1);

@@ -42,6 +42,20 @@ static bool host_has_none_under_way(MPIR_Win *win, const MPIDIG_win_target_t *ho
            MPIR_cc_get(MPIDIG_WIN(win, remote_acc_cmpl_cnts)) == 0;
 }
 
+/* The host keeps a request of each until its answer is taken, which nobody would do in an epoch of
+ * millions before its end. */
+static int take_answers(MPIR_Win *win)
+{
+    enum { TURN = 64 };
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDI_LITE_LOCK();
+    if (++MPIDI_LITE_WIN(win).by_host % TURN == 0)
+        mpi_errno = MPIDI_LITE_progress_of_device();
+    MPIDI_LITE_UNLOCK();
+    return mpi_errno;
+}
+
 int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
                               MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
                               MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
@@ -85,8 +99,10 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
         mpi_errno = MPIDI_LITE_error(code, peer, __func__, __LINE__);
     } else {
         target->unconfirmed = MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK;
-        if (code == LITE_PENDING)
+        if (code == LITE_PENDING) {
             MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
+            mpi_errno = MPIDI_LITE_drain_some(win);
+        }
     }
     MPIDI_LITE_UNLOCK();
 
@@ -98,6 +114,8 @@ fn_fail:
 by_host:
     mpi_errno = MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
                                       target_disp, target_count, target_datatype, op, win);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = take_answers(win);
     goto fn_exit;
 }
 

@@ -340,9 +340,10 @@ typedef struct MPIDI_LITE_win {
     bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
-    bool flushed; /* since the first of the locks that are held */
-    bool flushes; /* the same of the locks before those */
-    int *posts;   /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
+    unsigned by_host; /* accumulates that the host has sent */
+    bool flushed;     /* since the first of the locks that are held */
+    bool flushes;     /* the same of the locks before those */
+    int *posts;       /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */
 } MPIDI_LITE_win_t;
 
 typedef struct {

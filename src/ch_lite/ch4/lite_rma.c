@@ -246,27 +246,6 @@ fn_fail:
     goto fn_exit;
 }
 
-/* An access has a request of the device's until somebody drains its completion. In an epoch of
- * millions of them nobody would before its end. */
-static int drain_some(const MPIR_Win *win)
-{
-    enum { MANY = 4096, TURN = 64 };
-    int mpi_errno = MPI_SUCCESS;
-    const int pending = MPIDI_LITE_WIN(win).pending;
-
-    if (likely(pending < MANY || pending % TURN != 0))
-        goto fn_exit;
-    const int waiting = lite_progress();
-    MPIDI_LITE_CHECK(waiting, -1);
-    mpi_errno = MPIDI_LITE_drain_completions();
-    MPIR_ERR_CHECK(mpi_errno);
-
-fn_exit:
-    return mpi_errno;
-fn_fail:
-    goto fn_exit;
-}
-
 /* With `request`: of a request-based operation, pending or complete on success. */
 static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
 {
@@ -305,7 +284,7 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
     if (request != NULL)
         *request = req;
     else
-        mpi_errno = drain_some(win);
+        mpi_errno = MPIDI_LITE_drain_some(win);
 
 fn_exit:
     MPIDI_LITE_UNLOCK();

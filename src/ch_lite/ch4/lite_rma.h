@@ -61,6 +61,27 @@ static inline void MPIDI_LITE_count_pending(MPIDI_LITE_target_t *target, int hol
     }
 }
 
+/* An access has a request of the device's until somebody drains its completion. In an epoch of
+ * millions of them nobody would before its end. Behind MPIDI_LITE_count_pending, under the lock. */
+static inline int MPIDI_LITE_drain_some(const MPIR_Win *win)
+{
+    enum { MANY = 4096, TURN = 64 };
+    int mpi_errno = MPI_SUCCESS;
+    const int pending = MPIDI_LITE_WIN(win).pending;
+
+    if (likely(pending < MANY || pending % TURN != 0))
+        goto fn_exit;
+    const int waiting = lite_progress();
+    MPIDI_LITE_CHECK(waiting, -1);
+    mpi_errno = MPIDI_LITE_drain_completions();
+    MPIR_ERR_CHECK(mpi_errno);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
 /* Whether a flush, and not the end of the epoch, will ask for what is accessed under a lock: it has
  * so far, or did under the locks before. */
 static inline bool MPIDI_LITE_expects_flush(const MPIDI_LITE_win_t *win)

@@ -67,7 +67,8 @@ int take_probed(Core& core, Message* m, int peer, const MatchKey& key, lite_stat
                 Message** message) {
   if (m == nullptr) {
     const int lost = lost_source(core, peer, key.context);
-    if (lost < 0) {
+    // A process of another job that has ended in order: nothing comes, which is no error to ask.
+    if (lost < 0 || core.peers[lost].departed) {
       core.sought = {peer, key};
       if (peer >= 0) core.peers[peer].probed = true;  // MPI_Probe waits without a request
       return 0;

@@ -20,12 +20,6 @@ constexpr std::size_t kInputAheadMax = 65536;  // read, and not yet taken by the
 
 }  // namespace
 
-std::int64_t now_ns() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
-}
-
 void signal_all(const Job& job, int signal) {
   for (const Rank& r : job.ranks)
     if (r.running) kill(r.pid, signal);

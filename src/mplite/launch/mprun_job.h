@@ -13,8 +13,6 @@
 
 namespace mprun {
 
-inline constexpr std::int64_t kGraceNs = 2'000'000'000;  // between SIGTERM and SIGKILL
-
 // The remote shell of a rank on another host; Rank::fd is its standard input and output.
 struct Remote {
   std::string host;
@@ -51,8 +49,6 @@ struct Job {
   std::size_t input_passed = 0;         // to a rank 0 on another host
   bool input_open = true;
 };
-
-std::int64_t now_ns();
 
 // Only our own children, by their ids; an id stays theirs until we have waited for it.
 void signal_all(const Job& job, int signal);

@@ -16,12 +16,19 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
 #include "mplite/runtime/wireup.h"
 
 namespace mprun {
+
+std::int64_t now_ns() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
+}
 
 bool write_all(int fd, const void* data, std::size_t bytes) {
   const auto* at = static_cast<const std::uint8_t*>(data);
@@ -47,7 +54,6 @@ constexpr std::size_t kFrameMax = std::size_t{1} << 30;
 constexpr char kFrameTypes[] = "STIBOE";
 constexpr std::size_t kLineMax = 160;  // of what is shown of a foreign line
 constexpr std::size_t kUnreadMax = 1 << 20;
-constexpr int kGraceMs = 2000;  // between SIGTERM and SIGKILL
 
 bool send_frame(FrameType type, const void* payload, std::size_t length) {
   std::vector<std::uint8_t> frame;
@@ -75,8 +81,8 @@ struct Agent {
   int output = -1;  // its standard output
   std::uint8_t card[mplite::kCardBytes];
   std::size_t heard = 0;
-  bool orphan = false;  // the launcher is gone
-  int kill_in_ms = -1;
+  bool orphan = false;           // the launcher is gone
+  std::int64_t kill_at_ns = -1;  // by now_ns(); -1: never
 };
 
 bool start_rank(Agent& a, const std::uint8_t* order, std::size_t length) {
@@ -141,7 +147,14 @@ bool start_rank(Agent& a, const std::uint8_t* order, std::size_t length) {
 
 void end_rank(Agent& a, int signal) {
   if (a.rank > 0) kill(a.rank, signal);
-  a.kill_in_ms = kGraceMs;
+  a.kill_at_ns = now_ns() + kGraceNs;
+}
+
+// For poll(): until the rank is killed, whatever it says meanwhile.
+int until_killed_ms(const Agent& a) {
+  if (a.kill_at_ns < 0) return -1;
+  return static_cast<int>(
+      std::max<std::int64_t>((a.kill_at_ns - now_ns() + 999'999) / 1'000'000, 0));
 }
 
 // Bytes from the launcher. False: not to be understood.
@@ -411,8 +424,8 @@ int run_agent() {
                        {a.pair, POLLIN, 0},
                        {feed ? a.input : -1, POLLOUT, 0}};
     if (a.heard == sizeof a.card) polls[3].fd = -1;
-    const int n = poll(polls, 5, a.kill_in_ms);
-    if (n == 0) end_rank(a, SIGKILL);
+    const int n = poll(polls, 5, until_killed_ms(a));
+    if (until_killed_ms(a) == 0) end_rank(a, SIGKILL);
     if (n <= 0) continue;
     if (polls[4].revents != 0) pass_input(a);
     if (polls[2].revents != 0 && !pass_output(a)) {

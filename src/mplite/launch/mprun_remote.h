@@ -14,6 +14,9 @@
 
 namespace mprun {
 
+inline constexpr std::int64_t kGraceNs = 2'000'000'000;  // between SIGTERM and SIGKILL
+std::int64_t now_ns();
+
 // One host name per rank. A line of the file is `host` or `host:n`; # begins a comment. Ranks are
 // placed in that order, from the top again when all are taken. False: `error` says why.
 bool read_machine_file(const char* path, int ranks, std::vector<std::string>& hosts,
