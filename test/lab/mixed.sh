@@ -7,6 +7,11 @@ job 240 4 "$programs/mixed" 100 mixed
 passed mixed
 result $? "wildcard storms, cancels, probes, windows over both, reductions in place" "$out"
 
+# Since 4.2 the host looks at the network only when nothing has moved in shared memory.
+job 60 4 "$programs/hot_neighbour" 3
+passed hot_neighbour
+result $? "a neighbour that sends without end keeps no message from another host out" "$out"
+
 # Ranks next to each other on a host, as most launchers place them: MPI_Init of 4.2 and 4.3 waits in shared memory without polling, for
 # a rank that may wait for a message of its own first allgather (half of the jobs hung).
 start_next_to_each_other() { # HOSTS

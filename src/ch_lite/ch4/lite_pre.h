@@ -269,8 +269,17 @@ void MPIDI_LITE_resume_host_work(void);
 
 /* ---- where shared memory moves something ----
  * Counted by the host up to 4.1 (progress_count). Since 4.2 by a line of ours in its progress of
- * shared memory (scripts/install-device); by threads that hold the VCI's lock. */
+ * shared memory (scripts/install-device); by threads that hold the VCI's lock. The host looks at
+ * the network then only if `*made` says that nothing has moved, which it says now and then: a
+ * neighbour that sends without end would keep the network out. */
 extern unsigned MPIDI_LITE_shared_memory_moves;
+static inline void MPIDI_LITE_note_shared_memory(int *made, int before)
+{
+    enum { TURN = 16 };
+
+    if (*made != before && ++MPIDI_LITE_shared_memory_moves % TURN == 0)
+        *made = before;
+}
 
 /* By a thread in a collective, which holds no lock: a neighbour's flag that it waited for has come.
  * Of two at once one may be lost; the other is news all the same. */

@@ -166,6 +166,11 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     MPIR_FUNC_ENTER;
     conversation.state = MPIDI_LITE_IDLE;
     MPL_wtime(&start);
+    /* a caller that waits may have given up meanwhile */
+    for (int i = 0; !calling && i < MPIDI_LITE_POLLS_BEFORE_ACCEPT; i++) {
+        mpi_errno = MPIDI_LITE_PROGRESS_TEST();
+        MPIR_ERR_CHECK(mpi_errno);
+    }
     for (;;) {
         MPIDI_LITE_LOCK();
         const bool found = calling ? MPIDI_LITE_take_answer(peer, conversation.call, &words)
