@@ -157,6 +157,35 @@ START_TEST(a_departed_process_fails_what_is_open_with_it_and_nothing_else) {
 }
 END_TEST
 
+START_TEST(messages_to_other_jobs_are_known_until_they_are_received) {
+  auto w = two_jobs();
+  const auto data = pattern(kEager + 1, 3);
+  std::vector<std::uint8_t> into(data.size());
+  lite_request *send[2], *receive, *never;
+  lite_status status;
+  const lite_envelope from_zero = {5, 0, 1}, from_two = {5, 2, 1};
+  const ch_lite::Device& sender = *w->devices[0];
+  w->as(0);
+  ck_assert_int_eq(lite_irecv(into.data(), 8, 2, &from_two, nullptr, &status, &never),
+                   LITE_PENDING);
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 1, &from_zero, 0, nullptr, &send[0]),
+                   LITE_PENDING);
+  ck_assert(!sender.sends_to_other_jobs());
+  ck_assert_int_eq(lite_isend(data.data(), data.size(), 2, &from_zero, 0, nullptr, &send[1]),
+                   LITE_PENDING);
+  w->settle();
+  ck_assert(sender.sends_to_other_jobs());
+  w->as(2);
+  ck_assert_int_eq(lite_irecv(into.data(), into.size(), 0, &from_zero, nullptr, &status, &receive),
+                   LITE_PENDING);
+  w->settle();
+  ck_assert(!sender.sends_to_other_jobs());
+  ck_assert_int_eq(completed(*w, 2, receive).error, LITE_OK);
+  w->as(0);
+  ck_assert_int_eq(lite_cancel_recv(never), 1);
+}
+END_TEST
+
 // The host's answer: context 5 is a communicator of the job, in 6 there are rank 0 and the process
 // of the other job, 7 is rank 0's own.
 int is_member(int peer, std::uint32_t context, std::int32_t) {

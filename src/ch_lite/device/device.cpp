@@ -125,6 +125,15 @@ void Device::tick() {
   if (core_.options.hooks.tick != nullptr) core_.options.hooks.tick(core_.options.hooks.arg);
 }
 
+bool Device::sends_to_other_jobs() const {
+  for (int i = 0; i < peers(); ++i) {
+    if (core_.is_own_job(i)) continue;
+    for (const Request* r = core_.peers[i].pending.head; r != nullptr; r = r->list_next)
+      if (r->kind == RequestKind::kSend) return true;
+  }
+  return false;
+}
+
 void Device::reach_awaited_peers() {
   Scope scope(*this);
   for (int i = 0; i < peers(); ++i) {

@@ -64,6 +64,8 @@ class Device {
   bool introduce(int peer, std::uint32_t window);
   // Peers there are numbers for: the job's ranks, then processes of other jobs.
   int peers() const MPLITE_SIGNAL_SAFE { return core_.peers.count(); }
+  // Whether a message to a process of another job is not complete. Gate held.
+  bool sends_to_other_jobs() const;
 
   // ---- ordinary context; results are LITE_* ----
   // Whether a message is done with the call that starts it, when there is credit for it. The gate
