@@ -10,6 +10,10 @@ for late in 0 1; do
     result $? "freed sends of $count ranks arrive, the receiver $late s late" "$out"
   done
 done
+# longer than a goodbye to another job is waited for
+job 60 1 "$programs/freed_send" 4 spawn
+passed freed_send
+result $? "freed sends to a job that was spawned arrive, the receiver 4 s late" "$out"
 
 waits() { # WHAT SENTENCE
   job 60 3 "$programs/last_barrier" "$1"
