@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -1289,6 +1290,29 @@ START_TEST(who_polls_is_known_to_wait_from_the_second_poll_or_when_the_call_star
     lite_cancel_recv(more);
   }
   lite_cancel_recv(receive);
+}
+END_TEST
+
+// LITE_SPIN_US=forever: 2^31 polls take some 20 minutes.
+START_TEST(wait_of_more_polls_than_an_int_counts_is_still_a_wait) {
+  static int idles, lone;
+  DeviceOptions o = usual();
+  o.hooks.idle = [](void*, ch_lite::Rest) { ++idles; };
+  o.hooks.give_way = [](void*) { ++lone; };
+  auto w = make_world(2, o);
+  w->as(1);
+  idles = lone = 0;
+  lite_host_exit();
+  LITE_HOT_SET(polls_since_exit, INT_MAX - 1);
+  for (int i = 1; i <= 4; ++i) {
+    lite_progress();
+    ck_assert_int_eq(idles, i);
+    ck_assert_int_eq(LITE_HOT_GET(polls_since_exit), INT_MAX);
+  }
+  ck_assert_int_eq(lone, 0);
+  lite_host_exit();
+  lite_progress();
+  ck_assert_int_eq(idles, 4);
 }
 END_TEST
 
