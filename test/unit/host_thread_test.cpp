@@ -1,12 +1,16 @@
 // host_thread.h and host_work.h over an engine without peers: when the thread runs the host's work,
-// and when it must not.
+// and when it must not. And what departures of several threads (controller.h) leave for it.
 #include "mplite/progress/host_thread.h"
 
 #include <unistd.h>
 
 #include <atomic>
+#include <functional>
+#include <thread>
+#include <utility>
 
 #include "message_ranks.h"
+#include "mplite/progress/controller.h"
 #include "mplite/progress/own_thread.h"
 #include "run_tests.h"
 
@@ -178,6 +182,47 @@ START_TEST(it_can_be_stopped_and_started_again) {
   ck_assert_int_eq(f.thread.start(), 0);
   f.thread.wake_if_due();
   ck_assert(f.comes(1));
+}
+END_TEST
+
+std::function<void()> other_thread;  // what it does in the middle of the next look for work
+std::atomic<bool> work{false};
+
+// MPI_THREAD_MULTIPLE: one thread leaves, and finds that the host has no work; before it has said
+// so another one starts some. What that one sees on its way out is still to make it ask.
+START_TEST(work_that_another_thread_starts_while_a_departure_finds_none_is_done) {
+  passes = 0;
+  completed = message = slow = in_pass = turns_away = work = false;
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  volatile int want_arm = 0;
+  Controller controller;
+  Controller::Options options;
+  options.progress = [](void*) {};
+  options.want_arm = &want_arm;
+  char error[256];
+  ck_assert_int_eq(controller.start(*ranks.side[0].engine, options, error, sizeof error), 0);
+  controller.set_always(true);
+  HostWork::Calls c = calls();
+  c.pending = [] {
+    const bool now = work.load();
+    if (other_thread) std::thread(std::exchange(other_thread, nullptr)).join();
+    return now;
+  };
+  ck_assert_int_eq(controller.begin_host_work(c), 0);
+  controller.leave_library();
+  ck_assert_int_eq(want_arm, 0);  // armed, and there is no work
+  ck_assert(Fixture::does_not_come(1));
+  controller.host_has_work(false);
+  ck_assert_int_eq(want_arm, 1);
+  other_thread = [&] {
+    work = true;
+    controller.host_has_work(true);
+  };
+  controller.leave_library();
+  ck_assert_int_eq(want_arm, 1);
+  std::thread([&] { controller.leave_library(); }).join();
+  ck_assert(Fixture::comes(1));
+  controller.stop();
 }
 END_TEST
 
