@@ -149,17 +149,27 @@ void Controller::leave_library(int call) {
     state_.engine->copy_unacknowledged();
   }
   if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
+  poll_if_starved();
   leave_by_signal(call);
   host_thread_.wake_if_due();
 }
 
 void Controller::stay_away() {
   if (!state_.running || kind() != ControllerKind::kSigio) return;
+  poll_if_starved();
   if (armed() && sigio_.is_owner() && !is_armed_still()) {
     disarm();
     arm(false, state_.now_ns());
   }
   host_thread_.wake_if_due();
+}
+
+// sigio: what the handler has left for want of memory. Cheaper here than in the host's thread, and
+// there may be no such thread.
+void Controller::poll_if_starved() {
+  if (!state_.engine->is_starved()) return;
+  Hold hold(state_.engine->gate());
+  state_.poll_all();
 }
 
 // The owner, armed: the application may have taken a signal since.
