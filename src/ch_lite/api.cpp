@@ -1,6 +1,7 @@
 // The C API of ch_lite.h: checks arguments, enters the gate, calls the device. What starts and ends
 // everything is in boot.cpp.
 #include <cerrno>
+#include <climits>
 
 #include "ch_lite/device/device.h"
 #include "mplite/engine/gate.h"
@@ -394,7 +395,9 @@ int lite_progress(void) {
   if (device_current == nullptr) [[unlikely]]
     return 0;
   Device& device = *device_current;
-  LITE_HOT_SET(polls_since_exit, LITE_HOT_GET(polls_since_exit) + 1);
+  // A wait that never sleeps comes to the end of an int within the hour.
+  const int polls = LITE_HOT_GET(polls_since_exit);
+  LITE_HOT_SET(polls_since_exit, polls + (polls != INT_MAX ? 1 : 0));
   came_to_look(LITE_CALL_PROGRESS);
   const std::uint64_t before = device.events();
   Pace& pace = device.pace();

@@ -300,10 +300,10 @@ int lite_check_lost(int peer);
  * load and a branch. want_arm != 0: something is outstanding and signals are not armed yet. */
 typedef struct lite_hot_state {
   volatile int want_arm;
-  volatile int
-      polls_since_exit;    /* lite_progress calls since the application was last outside MPI */
-  volatile int last_call;  /* LITE_CALL_*: what the application came for */
-  volatile unsigned calls; /* that started an operation */
+  volatile int polls_since_exit; /* lite_progress calls since the application was last outside MPI,
+                                    at most INT_MAX */
+  volatile int last_call;        /* LITE_CALL_*: what the application came for */
+  volatile unsigned calls;       /* that started an operation */
   volatile int away; /* the application left with something outstanding, and no call of ours has
                         been made since */
   volatile int skip; /* so many polls, but for the first one since the application was outside,

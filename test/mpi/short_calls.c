@@ -1,12 +1,19 @@
 // A target in a loop of calls that make no progress by themselves: rank 1 waits for a word in its
 // window by MPI_Win_sync (the loop of a queue lock), rank 0 puts it there, by accumulates and by
-// puts in turns. One line: the average and the longest time of a flush.
+// puts in turns. Before that rank 0 sends messages that rank 1 receives at the end: more than the
+// signal handler has blocks for. One line: the average and the longest time of a flush.
 //   short_calls [ROUNDS]
 #include "mpi_test.h"
+
+#define MESSAGES 20
+#define BYTES 20000
 
 int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 50;
+    static char data[MESSAGES][BYTES];
+    MPI_Request sends[MESSAGES];
+    int sent = 0;
     double sum = 0, longest = 0;
     volatile int *memory;
     MPI_Win window;
@@ -21,8 +28,12 @@ int main(int argc, char **argv)
     for (int value = 1; value <= rounds; value++) {
         if (my_rank == 0) {
             usleep(1000);  // rank 1 is in its loop
+            for (; sent < MESSAGES; sent++) {
+                pattern_fill(data[sent], BYTES, (unsigned) sent);
+                MPI_Isend(data[sent], BYTES, MPI_BYTE, 1, 7, MPI_COMM_WORLD, &sends[sent]);
+            }
             const double began = now_s();
-            if (value % 2)
+            if (value % 2 == 0)
                 MPI_Accumulate(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, MPI_REPLACE, window);
             else
                 MPI_Put(&value, 1, MPI_INT, 1, 0, 1, MPI_INT, window);
@@ -39,9 +50,18 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Win_unlock_all(window);
+    if (my_rank == 0) {
+        MPI_Waitall(sent, sends, MPI_STATUSES_IGNORE);
+    } else if (my_rank == 1) {
+        for (int i = 0; rounds > 0 && i < MESSAGES; i++) {
+            MPI_Recv(data[i], BYTES, MPI_BYTE, 0, 7, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+            CHECK(pattern_wrong(data[i], BYTES, (unsigned) i) < 0, "message %d", i);
+        }
+    }
     if (my_rank == 0)
         printf("short_calls: %d flushes, average %.3f ms, longest %.1f ms\n", rounds,
                1e3 * sum / rounds, 1e3 * longest);
     MPI_Win_free(&window);
-    return MPI_Finalize();
+    MPI_Finalize();
+    return checks_failed != 0;
 }

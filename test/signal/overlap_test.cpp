@@ -1,9 +1,13 @@
 // 64 MiB move by rendezvous while both ends compute and call nothing: with sigio (any signal) and
-// thread they are there before the wait, with sync they are not.
+// thread they are there before the wait, with sync they are not. And a put arrives behind more
+// unexpected messages than the handler has blocks for.
 #include <sys/resource.h>
 
 #include <cstring>
 
+#include "ch_lite/ch_lite_host_work.h"
+#include "ch_lite/channel/channel.h"
+#include "mplite/observe/counters.h"
 #include "run_tests.h"
 #include "two_ranks.h"
 
@@ -85,6 +89,72 @@ int run_rank(Shared& s, int rank, bool moves) {
   return finish(s) ? 0 : __LINE__;
 }
 
+// Rank 0 sends more short messages than the handler of rank 1 has blocks for, and puts a word
+// behind them. Rank 1 has said that it wants its host's work done while it computes
+// (`with_thread`), or makes calls that look at nothing, and receives them afterwards. s.word: 0 and
+// 1 the key, 2 the handler of rank 1 was short of blocks, 3 the put has come.
+int put_behind_unexpected_messages(Shared& s, int rank, bool with_thread) {
+  constexpr int kMessages = 20, kPut = 4711;
+  constexpr std::size_t kLength = 20'000;
+  if (!start(s, rank)) return __LINE__;
+  std::vector<std::uint8_t> data(kLength);
+  Done warm[2], done[kMessages];
+  char byte[2] = {5, 6};
+  if (!send(&byte[0], 1, 1 - rank, 1, warm[0]) || !receive(&byte[1], 1, 1 - rank, 1, warm[1]) ||
+      !wait_for(warm[0]) || !wait_for(warm[1]))
+    return __LINE__;
+  std::uint64_t key = 0;
+  volatile int word = 0;
+  if (rank == 1) {
+    if (lite_expose(const_cast<int*>(&word), sizeof word, &key) != LITE_OK) return __LINE__;
+    if (with_thread && lite_set_host_work([] { return 1; }, [] { return 0; }) != LITE_OK)
+      return __LINE__;
+    s.word[0] = static_cast<int>(key >> 32);
+    s.word[1] = static_cast<int>(key);
+    lite_host_exit();
+    ++s.arrived[10];  // as barrier(), which would sleep
+    if (with_thread) {
+      compute(&word, kPut, kAlwaysSeconds);
+    } else {
+      for (const double end = now_s() + kAlwaysSeconds; !is_there(&word, kPut) && now_s() < end;)
+        lite_host_exit();
+    }
+    s.word[3] = is_there(&word, kPut) ? 1 : 0;
+    s.word[2] = mplite::channel_counters().no_memory_in_handler != 0 ? 1 : 0;
+    for (int i = 0; i < kMessages; ++i) {
+      Done received;
+      if (!receive(data.data(), kLength, 0, 2, received) || !wait_for(received)) return __LINE__;
+      if (!holds(data, static_cast<unsigned>(i))) return __LINE__;
+    }
+    if (!barrier(s, 11) || lite_withdraw(key) != LITE_OK) return __LINE__;
+    return finish(s) ? 0 : __LINE__;
+  }
+  if (!barrier(s, 10)) return __LINE__;
+  key = static_cast<std::uint64_t>(static_cast<std::uint32_t>(s.word[0])) << 32 |
+        static_cast<std::uint32_t>(s.word[1]);
+  for (int i = 0; i < kMessages; ++i) {
+    fill(data, static_cast<unsigned>(i));
+    if (!send(data.data(), kLength, 1, 2, done[i]) || !done[i].done) return __LINE__;
+  }
+  Done put;
+  lite_request* request = nullptr;
+  if (lite_put(1, key, 0, &kPut, sizeof kPut, 0, &put, &request) != LITE_PENDING) return __LINE__;
+  if (!wait_for(put, 2 * kAlwaysSeconds) || !barrier(s, 11)) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+void put_behind_unexpected_messages_arrives(bool with_thread) {
+  if (!kSignalsComeAnywhere) return;
+  setenv("LITE_CONTROLLER", "sigio", 1);
+  setenv("LITE_HOST_THREAD", with_thread ? "on" : "off", 1);
+  const Play play = [=](Shared& shared, int rank) {
+    return put_behind_unexpected_messages(shared, rank, with_thread);
+  };
+  const Shared& s = run_job(play);
+  ck_assert_int_eq(s.word[2].load(), 1);
+  ck_assert_int_eq(s.word[3].load(), 1);
+}
+
 void compute_on_both_sides(const char* controller, const char* signal, bool moves,
                            rlim_t pending_max = RLIM_INFINITY) {
   if (!kSignalsComeAnywhere && std::strcmp(controller, "sigio") == 0) return;
@@ -122,6 +192,16 @@ END_TEST
 
 START_TEST(rendezvous_completes_while_both_compute_with_the_helper_thread) {
   compute_on_both_sides("thread", nullptr, true);
+}
+END_TEST
+
+START_TEST(handler_out_of_blocks_is_no_end_of_puts_while_the_target_computes) {
+  put_behind_unexpected_messages_arrives(true);
+}
+END_TEST
+
+START_TEST(handler_out_of_blocks_is_no_end_of_puts_while_calls_look_at_nothing) {
+  put_behind_unexpected_messages_arrives(false);
 }
 END_TEST
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <set>
 #include <thread>
@@ -617,6 +618,7 @@ START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
   }
   w->handler(1);
   ck_assert_uint_gt(counters(*w, 1).no_memory_in_handler, 0);
+  ck_assert(w->ranks[1]->starved);
   ck_assert_ptr_nonnull(device(*w, 1).peer(0).deferred.front());
   // Received in reverse: the last is matched while it is deferred.
   std::vector<lite_request*> receives(kCount, nullptr);
@@ -635,6 +637,41 @@ START_TEST(handler_without_blocks_defers_and_keeps_channel_order) {
   }
   w->settle();
   check_arrived(*w, data, into);
+}
+END_TEST
+
+// Short messages that nobody receives use up the handler's blocks: a put behind them is not seen
+// before somebody makes progress in ordinary context, so the handler says that it is needed.
+START_TEST(handler_without_blocks_for_packets_asks_for_ordinary_context) {
+  constexpr std::size_t kBytes = 20'000;
+  DeviceOptions o = usual();
+  o.short_max = 32 * 1024;
+  auto w = make_world(2, o);
+  int word = 0;
+  const int put = 7;
+  std::uint64_t key = 0;
+  w->as(1);
+  ck_assert_int_eq(lite_expose(&word, sizeof word, &key), LITE_OK);
+  const std::vector<std::uint8_t> data = pattern(kBytes, 1);
+  lite_request* request = nullptr;
+  for (int sent = 0; sent < 20; ++sent) {
+    w->as(0);
+    ck_assert_int_eq(lite_isend(data.data(), kBytes, 1, &kEnvelope, 0, nullptr, &request), LITE_OK);
+    w->handler(1);
+    ck_assert_uint_eq(w->ranks[1]->starved, counters(*w, 1).no_memory_in_handler != 0);
+  }
+  w->as(0);
+  ck_assert_int_ge(lite_put(1, key, 0, &put, sizeof put, 0, nullptr, &request), 0);
+  w->handler(1);
+  ck_assert_int_eq(word, 0);
+  ck_assert(w->ranks[1]->starved);
+  w->ranks[1]->starved = false;
+  w->as(1);
+  lite_progress();
+  ck_assert_int_eq(word, put);
+  ck_assert(!w->ranks[1]->starved);
+  w->handler(1);
+  ck_assert(!w->ranks[1]->starved);
 }
 END_TEST
 
@@ -1289,6 +1326,29 @@ START_TEST(who_polls_is_known_to_wait_from_the_second_poll_or_when_the_call_star
     lite_cancel_recv(more);
   }
   lite_cancel_recv(receive);
+}
+END_TEST
+
+// LITE_SPIN_US=forever: 2^31 polls take some 20 minutes.
+START_TEST(wait_of_more_polls_than_an_int_counts_is_still_a_wait) {
+  static int idles, lone;
+  DeviceOptions o = usual();
+  o.hooks.idle = [](void*, ch_lite::Rest) { ++idles; };
+  o.hooks.give_way = [](void*) { ++lone; };
+  auto w = make_world(2, o);
+  w->as(1);
+  idles = lone = 0;
+  lite_host_exit();
+  LITE_HOT_SET(polls_since_exit, INT_MAX - 1);
+  for (int i = 1; i <= 4; ++i) {
+    lite_progress();
+    ck_assert_int_eq(idles, i);
+    ck_assert_int_eq(LITE_HOT_GET(polls_since_exit), INT_MAX);
+  }
+  ck_assert_int_eq(lone, 0);
+  lite_host_exit();
+  lite_progress();
+  ck_assert_int_eq(idles, 4);
 }
 END_TEST
 

@@ -556,6 +556,7 @@ START_TEST(handler_hears_more_peers_than_it_has_buffers) {
   ck_assert_int_eq(wrong, 0);
   ck_assert_int_eq(heard, kSenders);
   ck_assert_uint_eq(r.engine(0).counters().no_memory_in_handler, 0);
+  ck_assert(!r.engine(0).is_starved());
 }
 END_TEST
 
@@ -576,6 +577,7 @@ START_TEST(peers_stuck_in_the_middle_of_packets_do_not_keep_others_out) {
     r.engine(0).poll_all();
   }
   ck_assert_uint_gt(r.engine(0).counters().no_memory_in_handler, 0);
+  ck_assert(r.engine(0).is_starved());
   say(r.engine(kStuck + 1), 0, {9});
   {
     Hold hold(r.engine(0).gate());

@@ -432,6 +432,9 @@ void MPID_ChannelRandom(void* bytes, size_t count) {
 }
 int MPID_ChannelInHandler(void) { return me().in_handler; }
 int MPID_ChannelHeadroom(void) { return me().memory && (me().headroom || !me().in_handler); }
+void MPID_ChannelStarved(void) {
+  if (me().in_handler) me().starved = true;
+}
 int MPID_ChannelRefill(void) {
   if (me().in_handler) broken("refill in the handler");
   return me().memory ? 0 : -ENOMEM;

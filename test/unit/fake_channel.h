@@ -69,7 +69,8 @@ struct Rank {
   bool in_handler = false;
   bool gather = false;
   bool headroom = true;
-  bool memory = true;  // false: ordinary context has none either
+  bool memory = true;    // false: ordinary context has none either
+  bool starved = false;  // the handler has left something
   bool outstanding = false;
   int outstanding_edges = 0;
   std::vector<int> reached;  // by MPID_ChannelReach, in order

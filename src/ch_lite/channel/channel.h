@@ -217,6 +217,9 @@ int MPID_ChannelInHandler(void);
 /* Whether the engine's pools bear one more control packet's worth of answers; false only in the
  * handler. */
 int MPID_ChannelHeadroom(void);
+/* Something is left in a socket, or put off, for want of memory or nodes. In the handler: no signal
+ * comes for it again, and progress in ordinary context is to follow soon. */
+void MPID_ChannelStarved(void);
 /* Tops up pools, prints deferred log lines. [ordinary] 0 or -ENOMEM. */
 int MPID_ChannelRefill(void);
 /* Sleeps at most timeout_ns until something arrives, with the gate released. [ordinary] */

@@ -210,6 +210,8 @@ int MPID_ChannelHeadroom(void) {
   return engine().headroom() && g_channel->ops.free_count() >= Engine::kSendsPerPacket ? 1 : 0;
 }
 
+void MPID_ChannelStarved(void) { engine().note_starved(); }
+
 MPLITE_ORDINARY int MPID_ChannelRefill(void) {
   Hold hold(engine().gate());
   return engine().refill() && g_channel->ops.reserve(64) ? 0 : -ENOMEM;

@@ -95,6 +95,11 @@ class Core {
   void attend(Peer& peer, std::uint16_t reasons) MPLITE_SIGNAL_SAFE {
     attention.add(peer, reasons);
   }
+  // The same of what has just been tried in vain, for want of memory or nodes.
+  void attend_starved(Peer& peer, std::uint16_t reasons) MPLITE_SIGNAL_SAFE {
+    attend(peer, reasons);
+    MPID_ChannelStarved();
+  }
   void peer_lost(int peer, int error) MPLITE_SIGNAL_SAFE;
   // The peer sent what no correct peer sends: it is given up. `what`: a literal.
   void protocol_error(int peer, const char* what) MPLITE_SIGNAL_SAFE;

@@ -65,6 +65,7 @@ bool Device::headroom() {
     tell_starved();
   } else {
     ++core_.counters().no_memory_in_handler;
+    MPID_ChannelStarved();
   }
   return false;
 }
@@ -211,21 +212,24 @@ void Device::attend_to(Peer& peer, std::uint16_t what) {
   }
   if (peer.lost != 0) return;
   if ((what & kAttentionDeferred) != 0 && !serve_deferred(core_, peer))
-    core_.attend(peer, kAttentionDeferred);
-  if ((what & kAttentionPump) != 0 && !am_.pump(index)) core_.attend(peer, kAttentionPump);
-  if ((what & kAttentionAccess) != 0 && !pump_together(index)) core_.attend(peer, kAttentionAccess);
+    core_.attend_starved(peer, kAttentionDeferred);
+  if ((what & kAttentionPump) != 0 && !am_.pump(index)) core_.attend_starved(peer, kAttentionPump);
+  if ((what & kAttentionAccess) != 0 && !pump_together(index))
+    core_.attend_starved(peer, kAttentionAccess);
   if ((what & kAttentionAnswers) != 0) {
     const bool more_may_come =
         dispatching_ && peer.target.answers == nullptr && peer.target.puts_done < kAcksTogether;
-    if (more_may_come || delivery_follows() || !send_answers(index))
+    if (more_may_come || delivery_follows())
       core_.attend(peer, kAttentionAnswers);
+    else if (!send_answers(index))
+      core_.attend_starved(peer, kAttentionAnswers);
   }
   if ((what & kAttentionCredit) != 0 &&
       (peer.credits[kPointToPoint].due() || peer.credits[kActive].due())) {
     PacketHeader credit{PacketType::kCredit, 0, 0, 0, 0};
     if (MPID_ChannelHeadroom() == 0 ||
         core_.send_control(index, &credit, sizeof credit) == -ENOBUFS)
-      core_.attend(peer, kAttentionCredit);
+      core_.attend_starved(peer, kAttentionCredit);
   }
 }
 

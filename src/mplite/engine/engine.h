@@ -88,6 +88,15 @@ class Engine {
   // kSendsPerPacket sends).
   bool headroom() const MPLITE_SIGNAL_SAFE { return tx_.headroom(); }
   static constexpr std::uint32_t kSendsPerPacket = TxQueue::kSendsPerPacket;
+  // The handler has left something in a socket, or put it off, for want of memory or nodes that
+  // ordinary context can have. No signal will come for it: whoever sees this clears it and polls
+  // all sockets in ordinary context (ProgressState::poll_all). Without memory there, too, nobody
+  // tries again before the next signal or call. Gate held, but for is_starved().
+  bool is_starved() const MPLITE_SIGNAL_SAFE {
+    return core_.starved.load(std::memory_order_relaxed);
+  }
+  void note_starved() MPLITE_SIGNAL_SAFE { core_.note_starved(); }
+  void clear_starved() { core_.starved.store(false, std::memory_order_relaxed); }
 
   // Moves what can be moved without waiting: reads, writes, accepts, connects, times out. Returns
   // the number of things that moved.

@@ -2,6 +2,7 @@
 // and connections, and how progress is made at present. Each part has a reference to it. Uses
 // peer.h, gate.h; knows none of the parts.
 #pragma once
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -73,6 +74,10 @@ struct EngineCore {
     deferred = c.list_next;
     connections.give(&c);
   }
+  // See Engine::is_starved. In ordinary context there is no more to be had: nothing is noted.
+  void note_starved() MPLITE_SIGNAL_SAFE {
+    if (mode.in_signal_handler) starved.store(true, std::memory_order_relaxed);
+  }
   void free_deferred() MPLITE_SIGNAL_SAFE {
     while (deferred != nullptr) {
       Connection* c = deferred;
@@ -99,8 +104,9 @@ struct EngineCore {
 
   ProgressMode mode;
   Underway underway;
-  bool more_to_do = false;  // the budget ended before the data
-  bool quiescing = false;   // everybody is ending: a peer that is gone is no loss
+  bool more_to_do = false;           // the budget ended before the data
+  bool quiescing = false;            // everybody is ending: a peer that is gone is no loss
+  std::atomic<bool> starved{false};  // Engine::is_starved()
 };
 
 // While one exists, connections that are dropped stay readable memory.

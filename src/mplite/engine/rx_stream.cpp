@@ -206,7 +206,10 @@ bool RxStream::pump(Connection& c, int& repolls) {
     }
     if (!have_buffer(c)) {  // its bytes stay in the socket until the packets read before are acted
                             // upon, or ordinary context makes buffers
-      if (ready_head_ == nullptr) ++core_.counters.no_memory_in_handler;
+      if (ready_head_ == nullptr) {
+        ++core_.counters.no_memory_in_handler;
+        core_.note_starved();
+      }
       break;
     }
     make_room(c);

@@ -130,7 +130,7 @@ constexpr CounterInfo kTable[] = {
      "TCP segments that were sent again, counted when a connection ends or the rank does.",
      &Counters::resent},
     {"no_memory_in_handler", kSignals, "times",
-     "Times that the handler left work to the next MPI call because a pool was empty.",
+     "Times that the handler left work to a thread or the next MPI call because a pool was empty.",
      &Counters::no_memory_in_handler},
 };
 constexpr std::size_t kFields = sizeof kTable / sizeof kTable[0];

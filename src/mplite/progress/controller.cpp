@@ -125,9 +125,8 @@ void Controller::end_host_work() {
 void Controller::host_has_work(bool moves) {
   if (!state_.host.on()) return;
   if (moves) state_.host_fresh = true;
-  if (state_.host_watched) return;
+  if (state_.host_watched.exchange(true)) return;  // in order with has_reason_to_arm()
   Hold hold(state_.engine->gate());
-  state_.host_watched = true;
   state_.publish();
 }
 
@@ -150,17 +149,27 @@ void Controller::leave_library(int call) {
     state_.engine->copy_unacknowledged();
   }
   if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
+  poll_if_starved();
   leave_by_signal(call);
   host_thread_.wake_if_due();
 }
 
 void Controller::stay_away() {
   if (!state_.running || kind() != ControllerKind::kSigio) return;
+  poll_if_starved();
   if (armed() && sigio_.is_owner() && !is_armed_still()) {
     disarm();
     arm(false, state_.now_ns());
   }
   host_thread_.wake_if_due();
+}
+
+// sigio: what the handler has left for want of memory. Cheaper here than in the host's thread, and
+// there may be no such thread.
+void Controller::poll_if_starved() {
+  if (!state_.engine->is_starved()) return;
+  Hold hold(state_.engine->gate());
+  state_.poll_all();
 }
 
 // The owner, armed: the application may have taken a signal since.
@@ -192,16 +201,21 @@ void Controller::leave_by_signal(int call) {
 }
 
 // The host's work may be over: then departures with nothing outstanding are none of ours again.
+// With several threads another one may start some meanwhile, and leave it at that where departures
+// ask already (host_has_work()). The word is exchanged on both sides: either it is false there, or
+// that work is seen by the second look here.
 bool Controller::has_reason_to_arm() {
   if (!state_.host_watched.load(std::memory_order_relaxed)) return true;
   Hold hold(state_.engine->gate());  // the host's thread may be in set_outstanding()
-  const bool waits = state_.host.pending();
-  state_.host_waits = waits;
-  if (waits && state_.host.news()) state_.host_fresh = true;
+  bool waits = state_.host.pending();
   if (!waits) {
-    state_.host_watched = false;
+    state_.host_watched.exchange(false);
+    waits = state_.host.pending();
+    if (waits) state_.host_watched = true;
     state_.publish();
   }
+  state_.host_waits = waits;
+  if (waits && state_.host.news()) state_.host_fresh = true;
   return state_.needs_progress();
 }
 

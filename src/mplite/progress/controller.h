@@ -122,6 +122,7 @@ class Controller {
   static void in_child(void* self);
   void stop_signal();
   void leave_by_signal(int call);
+  void poll_if_starved();
   bool is_armed_still();
   bool has_reason_to_arm();
   void arm(bool fresh_owner, std::int64_t left_ns);

@@ -49,6 +49,14 @@ void HostThread::keep_due(HostWork::Pass result) {
     orders_.fetch_add(1);
 }
 
+// What the handler has left for want of memory, while the application is away. One that is back
+// polls by itself, and what it leaves is still noted when it departs again.
+void HostThread::poll_if_starved() {
+  Hold hold(state_.engine->gate());
+  if (state_.engine->is_starved() && state_.armed_word.load() != 0 && state_.host.on())
+    state_.poll_all(ProgressMode::helper_thread());
+}
+
 void HostThread::run() {
   int seen = 0;
   while (!stopping_.load()) {
@@ -59,6 +67,7 @@ void HostThread::run() {
         Hold hold(state_.engine->gate());
         ++state_.engine->counters().thread_wakes;
       }
+      poll_if_starved();
       state_.host_fresh = false;
       keep_due(state_.host.pass(state_.armed_word));
       continue;

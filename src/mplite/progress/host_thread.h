@@ -1,6 +1,6 @@
 // sigio: the thread that runs the host's work while the application computes, which a signal
-// handler must not. It sleeps until a handler finds some, or a departure leaves some; there is none
-// before the host first asks for it.
+// handler must not, and goes on where the handler has run out of memory. It sleeps until a handler
+// finds some work, or a departure leaves some; there is none before the host first asks for it.
 #pragma once
 #include <pthread.h>
 
@@ -31,6 +31,7 @@ class HostThread {
  private:
   static void* thread_main(void* self);
   void run();
+  void poll_if_starved();
   void keep_due(HostWork::Pass result);
   void wake() MPLITE_SIGNAL_SAFE;
 

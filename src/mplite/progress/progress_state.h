@@ -43,6 +43,7 @@ struct ProgressState {
   // sigio: whether the host's thread has something to do. A message that has completed is the
   // application's own affair, unless the host waits for it.
   bool is_host_due() const MPLITE_SIGNAL_SAFE {
+    if (engine->is_starved() && host.on()) return true;
     if (!host_waits.load(std::memory_order_relaxed)) return host.message_due();
     return host_fresh.load() || host.due();  // in order with armed_word: see keep_due()
   }
@@ -65,8 +66,10 @@ struct ProgressState {
     publish();
   }
 
-  // Gate held, ordinary context. All sockets, and whatever the layers above do with what came.
+  // Gate held, ordinary context. All sockets, and whatever the layers above do with what came and
+  // with what the handler has left.
   void poll_all(const ProgressMode& mode = ProgressMode::all_sockets()) {
+    engine->clear_starved();
     engine->refill();
     ProgressScope scope(*engine, mode);
     progress(arg);
