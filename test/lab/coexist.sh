@@ -2,7 +2,7 @@
 # Living together (docs/coexistence.md): children, handlers, threads, little stacks, a debugger, and which system calls a message interrupts.
 . "$(dirname "$0")/lab.sh"
 
-for what in steady children finalize_in_child serialized init_thread alternate_stack timer handler_after; do
+for what in steady children finalize_in_child serialized beside_owner init_thread alternate_stack timer handler_after; do
   LITE_STATS=1 job 60 2 "$programs/coexist" "$what"
   passed coexist
   result $? "$what: the job goes on and its data is right" "$out"

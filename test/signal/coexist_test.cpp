@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <cerrno>
 #include <functional>
 #include <string>
+#include <thread>  // before check.h and its macro fail
 
 #include "run_tests.h"
 #include "two_ranks.h"
@@ -769,6 +772,57 @@ int owner_ends(Shared& s, int rank, bool armed, bool multiple) {
   return arrives_while_computing(s, rank, 20) && finish(s) ? 0 : __LINE__;
 }
 
+// Another thread waits in the library while the armed owner computes, whose handler takes what is
+// for both: always before the other thread, if that is one of low priority. How late is the message
+// that it waits for? A sleep is up to a tenth of a second. How late such a thread gets a core is
+// seen by a short sleep.
+int wait_beside_owner(Shared& s, int rank) {
+  constexpr int kTimes = 5;
+  if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
+  double late_s[kTimes] = {}, nap_late_s[kTimes] = {};
+  for (int i = 0; i < kTimes; ++i) {
+    char word = 0;
+    double sent_s = 0;
+    Done last, first, sent, answered;
+    if (rank == 1) {
+      if (!receive(&word, 1, 0, 10, answered) || !barrier(s, 20 + i)) return __LINE__;
+      usleep(800'000);
+      sent_s = now_s();
+      if (!send(&sent_s, sizeof sent_s, 0, 9, first) || !wait_for(first) || !wait_for(answered) ||
+          !send(&word, 1, 0, 8, last) || !wait_for(last))
+        return __LINE__;
+      continue;
+    }
+    if (!receive(&word, 1, 1, 8, last)) return __LINE__;
+    lite_host_exit();
+    if (!gets_armed() || !barrier(s, 20 + i)) return __LINE__;
+    std::atomic<bool> ended{false};
+    bool good = false;
+    std::thread other([&] {
+      setpriority(PRIO_PROCESS, static_cast<id_t>(syscall(SYS_gettid)), 19);
+      const double began_s = now_s();
+      usleep(20'000);
+      nap_late_s[i] = now_s() - began_s - 0.02;
+      good = receive(&sent_s, sizeof sent_s, 1, 9, first) && wait_for(first);
+      late_s[i] = now_s() - sent_s;
+      lite_host_exit();
+      ended = true;
+    });
+    while (!ended) {}
+    other.join();
+    if (!good || !send(&word, 1, 1, 10, sent) || !wait_for(sent) || !wait_for(last))
+      return __LINE__;
+  }
+  std::sort(late_s, late_s + kTimes);
+  std::sort(nap_late_s, nap_late_s + kTimes);
+  const double late = late_s[kTimes / 2], most = 0.01 + 3 * nap_late_s[kTimes / 2];
+  if (rank == 0 && late > most) {
+    std::fprintf(stderr, "%.3f s late, not %.3f, the median of %d\n", late, most, kTimes);
+    return __LINE__;
+  }
+  return finish(s) ? 0 : __LINE__;
+}
+
 // The next thread leaves the library without having waited in it.
 int owner_ends_and_nobody_waits(Shared& s, int rank) {
   char word = 0;
@@ -944,6 +998,10 @@ START_TEST(owner_gets_its_mask_back_when_another_thread_ends_the_library) {
 }
 END_TEST
 START_TEST(new_owner_finds_what_was_announced_to_the_former_one) { run_job(take_over_late); }
+END_TEST
+START_TEST(thread_that_waits_beside_the_armed_owner_is_told_of_its_message) {
+  run_job(wait_beside_owner);
+}
 END_TEST
 START_TEST(owner_that_ends_is_replaced) {
   run_job([](Shared& s, int rank) { return owner_ends(s, rank, false, false); });

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <thread>  // before check.h and its macro fail
 #include <vector>
 
 #include "message_ranks.h"
@@ -125,6 +126,55 @@ START_TEST(room_in_a_socket_is_announced_by_a_signal_that_is_switched_on_later) 
   bool room = false;
   while (!room && sigtimedwait(&io, &info, &second) > 0) room = (info.si_band & POLLOUT) != 0;
   ck_assert(room);
+}
+END_TEST
+
+// The same packet raises the signal here and wakes the other thread, which comes too late to find
+// it in the socket. The signal is blocked there, as in a thread that the owner has made.
+START_TEST(a_thread_that_sleeps_is_told_what_the_handler_has_taken) {
+  constexpr std::int64_t kLongNs = 20'000'000'000;
+  constexpr int kTimes = 20;
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  MessageRanks::Side &sender = ranks.side[0], &receiver = ranks.side[1];
+  ProgressState state;
+  state.engine = receiver.engine.get();
+  state.progress = [](void* engine) { static_cast<Engine*>(engine)->poll_all(); };
+  state.arg = receiver.engine.get();
+  HostThread host_thread(state);
+  SigioDriver driver(state, host_thread);
+  char error[256];
+  ck_assert_int_eq(driver.start(SIGIO, error, sizeof error), 0);
+  {
+    Hold hold(receiver.engine->gate());
+    receiver.engine->set_signals(true);
+  }
+  std::uint8_t byte[2] = {};
+  const double began = now_s();
+  for (int i = 0; i < kTimes; ++i) {
+    MessageRequest *sent = nullptr, *received = nullptr;
+    ck_assert_int_eq(receiver.messages->receive(&byte[1], 1, 0, 1, received), 0);
+    const volatile Outcome* outcome = &received->outcome;
+    std::atomic<bool> done{false};
+    std::thread sleeper([&] {
+      Hold hold(receiver.engine->gate());
+      while (*outcome == Outcome::kPending) {
+        receiver.engine->wait(kLongNs);
+        receiver.messages->service();
+      }
+      done = true;
+    });
+    usleep(20'000);
+    driver.unblock();
+    ck_assert_int_eq(sender.messages->send(&byte[0], 1, 1, 1, sent), 0);
+    for (const double end = now_s() + 10; !done && now_s() < end;) ranks.step(0);
+    driver.block();
+    ck_assert(done);
+    sleeper.join();
+    ck_assert(received->outcome != Outcome::kPending);
+  }
+  ck_assert_double_lt(now_s() - began, 10);
+  ck_assert_uint_gt(receiver.engine->counters().signals, 0);
+  driver.end(driver.withdraw(0));
 }
 END_TEST
 

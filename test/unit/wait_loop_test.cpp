@@ -1,6 +1,12 @@
 // wait_loop.h: what is news in a wait, when the clock is read, and what a turn leads to.
 #include "mplite/runtime/wait_loop.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <thread>  // before check.h and its macro fail
+
 #include "mplite/net/net_posix.h"
 #include "run_tests.h"
 
@@ -114,6 +120,81 @@ START_TEST(what_a_handler_has_left_to_do_keeps_a_rank_from_sleep) {
   const std::int64_t began_ns = alone.net.now_ns();
   alone.engine.wait(kLongNs);
   ck_assert_int_lt(alone.net.now_ns() - began_ns, kLongNs);
+}
+END_TEST
+
+void look(Engine& engine) {
+  Hold hold(engine.gate());
+  engine.poll_all();
+}
+
+// How long the wait was; if another thread looks at all sockets in the midst of it.
+std::int64_t waited_beside_another(Alone& alone, std::int64_t timeout_ns) {
+  std::thread another;
+  const std::int64_t began_ns = alone.net.now_ns();
+  {
+    Hold hold(alone.engine.gate());
+    another = std::thread([&] {
+      usleep(50'000);
+      look(alone.engine);
+    });
+    alone.engine.wait(timeout_ns);
+  }
+  const std::int64_t waited_ns = alone.net.now_ns() - began_ns;
+  another.join();
+  return waited_ns;
+}
+std::int64_t waited(Alone& alone, std::int64_t timeout_ns) {
+  const std::int64_t began_ns = alone.net.now_ns();
+  Hold hold(alone.engine.gate());
+  alone.engine.wait(timeout_ns);
+  return alone.net.now_ns() - began_ns;
+}
+
+START_TEST(what_another_thread_takes_ends_a_sleep) {
+  constexpr std::int64_t kLongNs = 5'000'000 * kUs, kShortNs = 20'000 * kUs;
+  Alone alone;
+  for (int i = 0; i < 3; ++i) {
+    ck_assert_int_lt(waited_beside_another(alone, kLongNs), kLongNs);
+    ck_assert_int_ge(waited(alone, kShortNs), kShortNs);  // of the one sleep only
+  }
+}
+END_TEST
+
+// Between the last poll of who waits and its sleep.
+START_TEST(nobody_sleeps_over_what_another_thread_has_just_taken) {
+  constexpr std::int64_t kLongNs = 5'000'000 * kUs, kShortNs = 20'000 * kUs;
+  Alone alone;
+  look(alone.engine);
+  ck_assert_int_ge(waited(alone, kShortNs), kShortNs);  // its own look is none
+  std::thread([&] { look(alone.engine); }).join();
+  ck_assert_int_lt(waited(alone, kLongNs), kLongNs);
+  ck_assert_int_ge(waited(alone, kShortNs), kShortNs);
+}
+END_TEST
+
+START_TEST(without_a_descriptor_sleeps_are_short) {
+  constexpr std::int64_t kLongNs = 1'000'000 * kUs;
+  Alone alone;
+  rlimit before;
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none = {3, before.rlim_max};
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+  ck_assert_int_ge(waited_beside_another(alone, kLongNs / 5), kLongNs / 5);  // it finds out
+  ck_assert_int_lt(waited(alone, kLongNs), kLongNs);
+  ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+  std::atomic<bool> ended{false};
+  std::thread another([&] {
+    for (int i = 0; i < 50; ++i) {
+      usleep(3000);
+      look(alone.engine);
+    }
+    ended = true;
+  });
+  while (!ended) waited(alone, kLongNs);
+  another.join();
+  waited(alone, 0);
+  ck_assert_int_ge(waited(alone, kLongNs / 5), kLongNs / 5);
 }
 END_TEST
 

@@ -11,8 +11,9 @@ namespace mplite {
 namespace {
 
 constexpr std::int64_t kDeadlineStrideNs = 1'000'000;  // between looks at the deadlines
-constexpr std::int64_t kAwaitNs = 500'000;  // between looks of a sleeper at acknowledgements
-constexpr unsigned kSilenceStride = 4096;   // polls between looks at the clock for it
+constexpr std::int64_t kAwaitNs = 500'000;     // between looks of a sleeper at acknowledgements
+constexpr std::int64_t kUntoldNs = 1'000'000;  // the same at all, where nobody can end its sleep
+constexpr unsigned kSilenceStride = 4096;      // polls between looks at the clock for it
 
 }  // namespace
 
@@ -43,6 +44,24 @@ void Poller::handle(const NetEvent& event) {
 }
 
 int Poller::poll_all() {
+  const int moved = look_everywhere();
+  tell_sleeper();
+  return moved;
+}
+
+// What another thread waits for may be done by now: the handler of an armed owner is as a rule
+// quicker than a thread that the same packet wakes, and epoll_wait goes on sleeping when it finds
+// the socket empty again.
+void Poller::tell_sleeper() {
+  looker_ = &t_gate_depth;
+  if (sleeper_ == nullptr || sleeper_ == looker_ || told_) [[likely]]
+    return;
+  ++core_.counters.other_calls;
+  told_ = core_.net.end_waits(true) == 0;
+  cannot_tell_ = !told_;
+}
+
+int Poller::look_everywhere() {
   if (core_.mode.callers_only) return parts_.acceptor.poll_callers();
   if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited();
   if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
@@ -212,12 +231,23 @@ int Poller::wait(std::int64_t timeout_ns) {
   if (core_.underway.unacknowledged != 0 && (timeout_ns < 0 || timeout_ns > kAwaitNs))
     timeout_ns = kAwaitNs;
   if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
+  if (cannot_tell_ && (timeout_ns < 0 || timeout_ns > kUntoldNs)) timeout_ns = kUntoldNs;
+  // Another thread has looked, maybe after our last poll.
+  if (looker_ != nullptr && looker_ != &t_gate_depth) timeout_ns = 0;
   ++core_.counters.sleeps;
+  sleeper_ = &t_gate_depth;
   if (core_.gate.leave()) timeout_ns = 0;
   trace(TraceEvent::kSleep, -1, static_cast<std::uint64_t>(timeout_ns));
   int n = core_.net.wait(events, kEventsMax, timeout_ns);
   trace(TraceEvent::kSleepEnd, -1, static_cast<std::uint64_t>(n));
   core_.gate.enter();
+  sleeper_ = nullptr;
+  looker_ = &t_gate_depth;
+  if (told_) {
+    ++core_.counters.other_calls;
+    core_.net.end_waits(false);
+    told_ = false;
+  }
   n = add_held(events, n);
   DeferFree defer(core_);
   for (int i = 0; i < n; ++i) handle(events[i]);

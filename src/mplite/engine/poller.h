@@ -63,6 +63,8 @@ class Poller {
       16;  // reads of the preferred socket by polls, per look at all
 
   int poll_preferred() MPLITE_SIGNAL_SAFE;
+  int look_everywhere() MPLITE_SIGNAL_SAFE;
+  void tell_sleeper() MPLITE_SIGNAL_SAFE;  // of a look at all, if that is another thread
   int add_held(NetEvent* events, int found) MPLITE_SIGNAL_SAFE;
   int look_at_all() MPLITE_SIGNAL_SAFE;
   void look_at_deadlines() MPLITE_SIGNAL_SAFE;
@@ -83,6 +85,11 @@ class Poller {
   unsigned unfused_ = 0;  // 1: read_one is not used
   bool crowded_ = false;  // more than one connection had something at the last look at all
   bool outstanding_ = false;
+  // Threads, by where each has its t_gate_depth; null: none.
+  const int* sleeper_ = nullptr;  // is in wait()
+  const int* looker_ = nullptr;   // called poll_all() last, or wait()
+  bool told_ = false;             // the sleeper's wait is ended
+  bool cannot_tell_ = false;      // there was no descriptor for that, the last time
 };
 
 }  // namespace mplite

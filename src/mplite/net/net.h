@@ -95,6 +95,9 @@ class Net {
   // signal ends the wait with 0.
   virtual int wait(NetEvent* events, int events_max,
                    std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE = 0;
+  // `on`: a wait() of any thread ends, with 0 if there is nothing else, and none waits until this
+  // is switched off. Once each, in turns. Takes a descriptor when it is first switched on.
+  virtual int end_waits(bool) MPLITE_SIGNAL_SAFE { return -EOPNOTSUPP; }
   virtual std::int64_t now_ns() MPLITE_SIGNAL_SAFE = 0;  // monotonic
   virtual void spin(std::int64_t ns)
       MPLITE_SIGNAL_SAFE = 0;  // for at least so long, without a system call
@@ -107,7 +110,7 @@ class Net {
   // has sent is read.
   virtual bool has_ended(int fd) MPLITE_SIGNAL_SAFE = 0;
   // In the child of a fork: this process's fd leads nowhere from now on, and its number stays
-  // taken. fd -1: the descriptors behind wait() and wait_callers().
+  // taken. fd -1: the descriptors behind wait(), wait_callers() and end_waits().
   virtual void disown(int) {}
   virtual void random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE = 0;
 

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/random.h>
 #include <time.h>
@@ -24,6 +25,8 @@
 
 namespace mplite {
 namespace {
+
+constexpr std::uint64_t kReadyToken = std::uint64_t{1} << 63;  // of ready_; no connection has it
 
 constexpr int kTcpRtoMaxMs = 44;  // TCP_RTO_MAX_MS, Linux 6.15; not in Debian 12's headers
 
@@ -102,6 +105,7 @@ void set_int(int fd, int level, int option, int value) {
 PosixNet::~PosixNet() {
   if (epoll_ >= 0) ::close(epoll_);
   if (callers_ >= 0) ::close(callers_);
+  if (ready_ >= 0) ::close(ready_);
 }
 
 int PosixNet::open() {
@@ -286,6 +290,12 @@ int PosixNet::wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MP
   return wait_on(epoll_, events, events_max, timeout_ns);
 }
 
+int PosixNet::end_waits(bool on) MPLITE_SIGNAL_SAFE {
+  if (ready_ < 0) ready_ = above_standard_streams(eventfd(1, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (ready_ < 0) return -errno;
+  return on ? watch(ready_, kReadyToken, kReadable) : unwatch(ready_);
+}
+
 int PosixNet::wait_on(int epoll, NetEvent* events, int events_max,
                       std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE {
   epoll_event found[kEventsPerWait];
@@ -312,16 +322,18 @@ int PosixNet::wait_on(int epoll, NetEvent* events, int events_max,
     n = epoll_wait(epoll, found, events_max, static_cast<int>(ms));
     if (n < 0) return errno == EINTR ? 0 : -errno;
   }
+  int told = 0;
   for (int i = 0; i < n; ++i) {
+    if (found[i].data.u64 == kReadyToken) continue;
     const std::uint32_t bits = found[i].events;
     unsigned ready = 0;
     if ((bits & EPOLLIN) != 0) ready |= kReadable;
     if ((bits & EPOLLOUT) != 0) ready |= kWritable;
     // Both, so that whichever side of the connection is acted upon gets to see the error.
     if ((bits & (EPOLLERR | EPOLLHUP)) != 0) ready |= kReadable | kWritable;
-    events[i] = NetEvent{found[i].data.u64, ready};
+    events[told++] = NetEvent{found[i].data.u64, ready};
   }
-  return n;
+  return told;
 }
 
 std::int64_t PosixNet::now_ns() MPLITE_SIGNAL_SAFE {
@@ -358,6 +370,7 @@ void PosixNet::random(void* bytes, std::size_t count) MPLITE_SIGNAL_SAFE {
 void PosixNet::disown(int fd) {
   if (fd < 0) {
     if (callers_ >= 0) disown(callers_);
+    if (ready_ >= 0) disown(ready_);
     fd = epoll_;
   }
   if (nowhere_ < 0) nowhere_ = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);

@@ -48,6 +48,7 @@ class PosixNet final : public Net {
                    std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE override;
   // At most kEventsPerWait events a call.
   int wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE override;
+  int end_waits(bool on) MPLITE_SIGNAL_SAFE override;
   std::int64_t now_ns() MPLITE_SIGNAL_SAFE override;
   void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE override;
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override;
@@ -65,6 +66,7 @@ class PosixNet final : public Net {
 
   int epoll_ = -1;
   int callers_ = -1;  // made when it is first used
+  int ready_ = -1;    // the same; always readable, watched while waits are to end
   int nowhere_ = -1;  // in a child only
   std::atomic<bool> pwait2_missing_{
       false};  // the helper thread waits outside the gate, hence atomic

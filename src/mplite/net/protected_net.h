@@ -81,6 +81,7 @@ class ProtectedNet final : public Net {
   int wait(NetEvent* events, int events_max, std::int64_t timeout_ns) MPLITE_SIGNAL_SAFE override {
     return below_.wait(events, events_max, held_readable_.load() > 0 ? 0 : timeout_ns);
   }
+  int end_waits(bool on) MPLITE_SIGNAL_SAFE override { return below_.end_waits(on); }
   std::int64_t now_ns() MPLITE_SIGNAL_SAFE override { return below_.now_ns(); }
   void spin(std::int64_t ns) MPLITE_SIGNAL_SAFE override { below_.spin(ns); }
   bool is_silent(int fd, std::int64_t limit_ms) MPLITE_SIGNAL_SAFE override {
