@@ -1145,7 +1145,10 @@ START_TEST(many_ranks_that_call_at_once_are_all_let_in) {
     r.world.descriptors_left = 1'000;
     r.poll(0);
     ck_assert_int_eq(r.world.descriptors_left, 1'000 - 64);
-    if (handler) turn_with_handler(r, kRanks, 50);
+    if (handler) {
+      turn_with_handler(r, kRanks, 50);
+      ck_assert(r.engine(0).is_starved());  // of nodes: a thread goes on
+    }
     for (int turns = 0; turns < 50; ++turns) {
       for (int i = 0; i < kRanks; ++i) {
         Hold hold(r.engine(i).gate());

@@ -88,6 +88,7 @@ bool Acceptor::accept_all() {
     // has not said hello yet can make room: who has would have to begin again.
     if (core_.connections.free_count() == 0 && (core_.mode.in_signal_handler || !up_.refill()) &&
         !core_.handshaking.has_silent()) {
+      core_.note_starved();
       listener_.rest();
       return any;
     }

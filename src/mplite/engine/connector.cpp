@@ -70,9 +70,10 @@ bool Connector::make_room() {
 void Connector::begin_connect(int peer) {
   Peer& p = core_.peers[peer];
   if (p.attempt != nullptr || go_on_with_attempt(peer)) return;
-  if (core_.connections.free_count() == 0) {
-    if (core_.mode.in_signal_handler || !parts_.up.refill())
-      return;  // retried from poll() in ordinary context
+  if (core_.connections.free_count() == 0 &&
+      (core_.mode.in_signal_handler || !parts_.up.refill())) {
+    core_.note_starved();
+    return;  // retried from poll() in ordinary context
   }
   const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
   if (address.ss_family == 0) return lose(peer, EHOSTUNREACH);
