@@ -1,5 +1,6 @@
 /* A rank whose neighbour on the same host sends without end hears a rank on another host all the
  * same, in any wait: hot_neighbour SECONDS, four ranks on two hosts. */
+#include <stdbool.h>
 #include "mpi_test.h"
 
 enum { FLOOD, LAST, FAR, DONE };

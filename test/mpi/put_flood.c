@@ -1,6 +1,7 @@
 /* Many small puts or accumulates in one epoch without another call between them, two ranks:
  * put_flood put|sum EPOCH COUNT. What the origin keeps of them has a bound. EPOCH: fence, pscw,
  * lock or lock_all. */
+#include <stdbool.h>
 #include "mpi_test.h"
 
 enum { WORDS = 65536, GROWTH_MB = 100 };
