@@ -56,6 +56,13 @@ static int take_answers(MPIR_Win *win)
     return mpi_errno;
 }
 
+static int note_pending(const MPIR_Win *win, MPIDI_LITE_target_t *target,
+                        const lite_request *request)
+{
+    MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
+    return MPIDI_LITE_drain_some(win);
+}
+
 int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
                               MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
                               MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
@@ -67,7 +74,6 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
     struct accumulate header;
     lite_request *request = NULL;
     size_t element;
-    int code;
 
     MPIR_FUNC_ENTER;
     if (MPIDI_LITE_WIN(win).targets != NULL)
@@ -93,16 +99,15 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
 
     const int peer = MPIDI_LITE_peer(av);
     MPIDI_LITE_LOCK();
-    code = lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, &header, sizeof(header), origin_addr,
-                              bytes, MPIDI_LITE_target_cookie(target), &request);
+    const int code =
+        lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, &header, sizeof(header), origin_addr,
+                           bytes, MPIDI_LITE_target_cookie(target), &request);
     if (unlikely(code < 0)) {
         mpi_errno = MPIDI_LITE_error(code, peer, __func__, __LINE__);
     } else {
         target->unconfirmed = MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK;
-        if (code == LITE_PENDING) {
-            MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
-            mpi_errno = MPIDI_LITE_drain_some(win);
-        }
+        if (code == LITE_PENDING)
+            mpi_errno = note_pending(win, target, request);
     }
     MPIDI_LITE_UNLOCK();
 
@@ -114,8 +119,8 @@ fn_fail:
 by_host:
     mpi_errno = MPIDIG_mpi_accumulate(origin_addr, origin_count, origin_datatype, target_rank,
                                       target_disp, target_count, target_datatype, op, win);
-    MPIR_ERR_CHECK(mpi_errno);
-    mpi_errno = take_answers(win);
+    if (mpi_errno == MPI_SUCCESS)
+        mpi_errno = take_answers(win);
     goto fn_exit;
 }
 

@@ -44,8 +44,6 @@ int MPIDI_LITE_say(int peer, const MPIDI_LITE_first_words *words, const void *da
 
 /* The oldest call at the port. */
 bool MPIDI_LITE_take_call(int tag, int *from, MPIDI_LITE_first_words *words);
-/* Passes of the host's progress before MPI_Comm_accept takes the first call that waits. */
-enum { MPIDI_LITE_POLLS_BEFORE_ACCEPT = 16 };
 /* What `peer` has said to call number `call` of ours: an ANSWER or a REFUSAL. */
 bool MPIDI_LITE_take_answer(int peer, uint64_t call, MPIDI_LITE_first_words *words);
 /* The oldest data of that exchange; *data is to be freed by MPL_free. */

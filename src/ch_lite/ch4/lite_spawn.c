@@ -152,6 +152,33 @@ int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int 
     return mpi_errno;
 }
 
+/* A caller that waits at a port may have given up since somebody last looked, and its word of that
+ * be here already. */
+static int hear_who_has_given_up(void)
+{
+    enum { POLLS = 16 };
+    int mpi_errno = MPI_SUCCESS;
+
+    for (int i = 0; i < POLLS && mpi_errno == MPI_SUCCESS; i++)
+        mpi_errno = MPIDI_LITE_PROGRESS_TEST();
+    return mpi_errno;
+}
+
+/* Our call, which has come to nothing. */
+static void take_back(int tag, int peer, bool refused)
+{
+    const MPIDI_LITE_first_words taken_back = {
+        .kind = MPIDI_LITE_TAKEN_BACK, .tag = tag, .call = conversation.call};
+    uint64_t gpid;
+
+    MPIDI_LITE_LOCK();
+    if (!refused && lite_check_peer(peer) == LITE_OK)
+        MPIDI_LITE_say(peer, &taken_back, NULL, 0);
+    MPIDI_LITE_UNLOCK();
+    if (find_gpid(peer, &gpid))
+        forget_call(gpid);
+}
+
 int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
 {
     int mpi_errno = MPI_SUCCESS;
@@ -166,11 +193,8 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     MPIR_FUNC_ENTER;
     conversation.state = MPIDI_LITE_IDLE;
     MPL_wtime(&start);
-    /* a caller that waits may have given up meanwhile */
-    for (int i = 0; !calling && i < MPIDI_LITE_POLLS_BEFORE_ACCEPT; i++) {
-        mpi_errno = MPIDI_LITE_PROGRESS_TEST();
-        MPIR_ERR_CHECK(mpi_errno);
-    }
+    mpi_errno = calling ? MPI_SUCCESS : hear_who_has_given_up();
+    MPIR_ERR_CHECK(mpi_errno);
     for (;;) {
         MPIDI_LITE_LOCK();
         const bool found = calling ? MPIDI_LITE_take_answer(peer, conversation.call, &words)
@@ -204,17 +228,8 @@ fn_exit:
     MPIR_FUNC_EXIT;
     return mpi_errno;
 fn_fail:
-    if (calling) {
-        const MPIDI_LITE_first_words taken_back = {
-            .kind = MPIDI_LITE_TAKEN_BACK, .tag = tag, .call = conversation.call};
-        uint64_t gpid;
-        MPIDI_LITE_LOCK();
-        if (words.kind != MPIDI_LITE_REFUSAL && lite_check_peer(peer) == LITE_OK)
-            MPIDI_LITE_say(peer, &taken_back, NULL, 0);
-        MPIDI_LITE_UNLOCK();
-        if (find_gpid(peer, &gpid))
-            forget_call(gpid);
-    }
+    if (calling)
+        take_back(tag, peer, words.kind == MPIDI_LITE_REFUSAL);
     goto fn_exit;
 }
 

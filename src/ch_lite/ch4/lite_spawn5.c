@@ -323,11 +323,6 @@ int MPIDI_LITE_dynamic_recv(int tag, void *buf, int size, int timeout)
     MPIR_FUNC_ENTER;
     end_conversation();
     MPL_wtime(&start);
-    /* a caller that waits may have given up meanwhile */
-    for (int i = 0; i < MPIDI_LITE_POLLS_BEFORE_ACCEPT; i++) {
-        mpi_errno = poll_and_yield();
-        MPIR_ERR_CHECK(mpi_errno);
-    }
     while (!MPIDI_LITE_take_call(tag, &from, &words)) {
         failure = MPIDI_LITE_why_not_wait(tag, -1, seconds_since(&start), timeout);
         if (failure != NULL)
