@@ -26,8 +26,11 @@ for epoch in fence pscw lock lock_all; do
   job 120 2 "$programs/put_flood" put $epoch 1000000
   passed put_flood
   result $? "a million puts in an epoch ($epoch) take a bounded amount of memory" "$out"
-  [ "$(stat_of "$out" 0 writes)" -lt 400000 ] 2>/dev/null
-  result $? "and leave together" "$out"
+  # With sync nothing is gathered that need not wait, as nobody would let it go; and a target that does nothing else keeps nobody waiting.
+  if [ "$controller" != sync ] || [[ $epoch == lock* ]]; then
+    [ "$(stat_of "$out" 0 writes)" -lt 400000 ] 2>/dev/null
+    result $? "and leave together" "$out"
+  fi
   job 120 2 "$programs/put_flood" sum $epoch 1000000
   passed put_flood
   result $? "a million accumulates in an epoch ($epoch) take a bounded amount of memory" "$out"
