@@ -547,6 +547,28 @@ START_TEST(without_a_device_there_is_neither_name_nor_port) {
 }
 END_TEST
 
+/* ---- the network beside shared memory ---- */
+
+unsigned MPIDI_LITE_shared_memory_moves;
+
+/* The host polls the network only where shared memory says that nothing has moved there. */
+START_TEST(shared_memory_that_moves_all_the_time_lets_the_network_in) {
+  int let_in = 0;
+  MPIDI_LITE_shared_memory_moves = 0;
+  for (int i = 0; i < 160; ++i) {
+    int made = 1;
+    MPIDI_LITE_note_shared_memory(&made, 0);
+    let_in += made == 0;
+  }
+  ck_assert_int_eq(let_in, 10);
+  ck_assert_uint_eq(MPIDI_LITE_shared_memory_moves, 160);
+  int made = 1;
+  MPIDI_LITE_note_shared_memory(&made, 1); /* by something else before */
+  ck_assert_int_eq(made, 1);
+  ck_assert_uint_eq(MPIDI_LITE_shared_memory_moves, 160);
+}
+END_TEST
+
 /* ---- who says that the job cannot start ---- */
 
 static void start_fails(int rank, int code, const char* text) {
@@ -618,6 +640,7 @@ int main(void) {
   tcase_add_test(tests, process_that_is_met_meanwhile_is_not_parted_from);
   tcase_add_test(tests, caller_that_takes_no_answer_has_one_waiting);
   tcase_add_test(tests, without_a_device_there_is_neither_name_nor_port);
+  tcase_add_test(tests, shared_memory_that_moves_all_the_time_lets_the_network_in);
   tcase_add_test(tests, what_every_rank_sees_is_said_by_rank_0);
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
   tcase_add_test(tests, last_barrier_does_not_wait_for_a_lost_rank_for_ever);

@@ -17,6 +17,23 @@ using namespace mplite;
 
 namespace {
 
+// An engine that is polled by the handler of `signal`, which is blocked at first.
+struct Driven {
+  ProgressState state;
+  HostThread host_thread{state};
+  SigioDriver driver{state, host_thread};
+
+  Driven(Engine& engine, int signal) {
+    state.engine = &engine;
+    state.progress = [](void* arg) { static_cast<Engine*>(arg)->poll_all(); };
+    state.arg = &engine;
+    char error[256];
+    ck_assert_int_eq(driver.start(signal, error, sizeof error), 0);
+    Hold hold(engine.gate());
+    engine.set_signals(true);
+  }
+};
+
 constexpr std::size_t kBytes = 200'000;  // less than a socket takes
 constexpr std::uint64_t kBudgetBytes = 20'000;
 
@@ -51,18 +68,8 @@ void handler_takes_it_all(int signal, rlim_t pending_max) {
   getrlimit(RLIMIT_SIGPENDING, &before);
   const rlimit limit = {std::min(pending_max, before.rlim_cur), before.rlim_max};
   ck_assert_int_eq(setrlimit(RLIMIT_SIGPENDING, &limit), 0);
-  ProgressState state;
-  state.engine = receiver.engine.get();
-  state.progress = [](void* engine) { static_cast<Engine*>(engine)->poll_all(); };
-  state.arg = receiver.engine.get();
-  HostThread host_thread(state);
-  SigioDriver driver(state, host_thread);
-  char error[256];
-  ck_assert_int_eq(driver.start(signal, error, sizeof error), 0);
-  {
-    Hold hold(receiver.engine->gate());
-    receiver.engine->set_signals(true);
-  }
+  Driven driven(*receiver.engine, signal);
+  SigioDriver& driver = driven.driver;
   ck_assert_int_eq(sender.messages->send(out.data(), kBytes, 1, 2, sent), 0);
   while (sent->outcome == Outcome::kPending) ranks.step(0);
   const std::uint64_t entries = receiver.engine->counters().signals;
@@ -136,18 +143,8 @@ START_TEST(a_thread_that_sleeps_is_told_what_the_handler_has_taken) {
   constexpr int kTimes = 20;
   MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
   MessageRanks::Side &sender = ranks.side[0], &receiver = ranks.side[1];
-  ProgressState state;
-  state.engine = receiver.engine.get();
-  state.progress = [](void* engine) { static_cast<Engine*>(engine)->poll_all(); };
-  state.arg = receiver.engine.get();
-  HostThread host_thread(state);
-  SigioDriver driver(state, host_thread);
-  char error[256];
-  ck_assert_int_eq(driver.start(SIGIO, error, sizeof error), 0);
-  {
-    Hold hold(receiver.engine->gate());
-    receiver.engine->set_signals(true);
-  }
+  Driven driven(*receiver.engine, SIGIO);
+  SigioDriver& driver = driven.driver;
   std::uint8_t byte[2] = {};
   const double began = now_s();
   for (int i = 0; i < kTimes; ++i) {

@@ -148,7 +148,7 @@ inline bool is_tcp_up(const Connection& c) MPLITE_SIGNAL_SAFE {
 // The connections in handshake, oldest first.
 class HandshakeList {
  public:
-  // A stranger or slow writer has this long to prove itself, counted back from its deadline.
+  // A stranger or slow writer has this long to prove itself; its deadline is set by that.
   static constexpr std::int64_t kHandshakeNs = 10'000'000'000;
   // Who has said hello is let be for so long, whoever else calls: a rank of the job needs a round
   // trip, and a stranger must not keep its place.
