@@ -410,6 +410,7 @@ START_TEST(message_behind_the_end_of_a_lane_is_not_taken_for_what_was_on_it) {
   r.as(1);
   ck_assert_int_eq(MPID_IRecvFromChannel(into.data(), into.size(), 0, &rid), 0);
   SendOp* op = nullptr;
+  std::uint64_t limit = 1'000;
   {
     Engine& e = r.engine(0);
     r.as(0);
@@ -420,7 +421,6 @@ START_TEST(message_behind_the_end_of_a_lane_is_not_taken_for_what_was_on_it) {
     ck_assert(e.control_ready());
     ck_assert_uint_eq(e.take_control(packet, sizeof packet, from), 1);
     ck_assert(!e.control_ready());  // the word is heard
-    std::uint64_t limit = 1'000;
     r.world.write_limit = [&limit](int host, std::uint64_t could) {
       return host == 0 ? std::min(could, std::exchange(limit, 1'000'000)) : could;
     };
