@@ -44,6 +44,11 @@ if [ "$controller" != sync ]; then
   result $? "a target in a loop of MPI_Win_sync serves accumulates and puts" "$out"
 fi
 
+# who reads a word without end leaves its target the time to change it
+job 60 2 "$programs/spinning_origins" 6
+passed spinning_origins
+result $? "a target that computes gets on while another rank reads its window without end" "$out"
+
 # posts of a later epoch come early; ranks of one host post through shared memory, then by the device, too
 for local in 0 1; do
   job 30 4 env MPIR_CVAR_NOLOCAL=$local "$programs/early_posts"

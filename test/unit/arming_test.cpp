@@ -180,6 +180,19 @@ START_TEST(armed_late_the_mask_is_checked_ever_more_seldom) {
 }
 END_TEST
 
+START_TEST(a_rest_ends_with_the_timer_and_the_mask_is_checked_again) {
+  ArmingPolicy p;
+  ck_assert(p.begin_rest());
+  p.timer_set(2'000'000);
+  ck_assert(!p.timer_fired());
+  ck_assert_int_eq(p.alarm(2'000'000, false, true, true).kind, ArmingPolicy::Alarm::kOpenAgain);
+  ck_assert_int_eq(p.opened_again(), ArmingPolicy::kRecheckMinNs);
+  p.guard(3'000'000, ArmingPolicy::kGatherNs);
+  p.timer_set(3'000'000 + ArmingPolicy::kGatherNs);
+  ck_assert(!p.begin_rest());  // what is gathered waits for the timer
+}
+END_TEST
+
 START_TEST(the_helper_is_told_of_the_first_departure_and_watches_on) {
   ArmingPolicy policy;
   std::int64_t now = 1;

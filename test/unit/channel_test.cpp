@@ -290,6 +290,47 @@ START_TEST(next_control_tells_when_nothing_is_behind_it) {
 }
 END_TEST
 
+// A peer that answers each packet at once, as one does that waits for what it has asked for.
+START_TEST(pass_over_all_sockets_ends_while_peers_go_on) {
+  SimRanks r;
+  r.connect(0, 1);
+  const auto say = [&] {
+    const char packet = 'p';
+    r.as(0);
+    ck_assert_int_eq(MPID_SendControl(&packet, 1, 1), 0);
+    r.world.skip(10'000);
+    r.as(1);
+  };
+  const auto pass = [&] {
+    Hold hold(channel_gate());
+    ProgressScope scope(r.engine(1), r.engine(1).handler_mode());
+    int taken = 0;
+    for (int more = MPID_ControlMsgAvail(); more != 0 && taken < 10'000;
+         more = MPID_ControlMsgMore()) {
+      char got = 0;
+      int from = -1;
+      ck_assert_int_eq(MPID_RecvAnyControl(&got, 1, &from), 1);
+      ++taken;
+      say();
+    }
+    return taken;
+  };
+  say();
+  for (int i = 0; i < 3; ++i) {
+    ck_assert_int_eq(pass(), ProgressMode::kLooksMax + 1);
+    ck_assert(r.engine(1).more_to_do());
+  }
+  Hold hold(channel_gate());
+  ProgressScope scope(r.engine(1), r.engine(1).handler_mode());
+  ck_assert_int_eq(MPID_ControlMsgAvail(), 1);
+  char got = 0;
+  int from = -1;
+  MPID_RecvAnyControl(&got, 1, &from);
+  ck_assert_int_eq(MPID_ControlMsgMore(), 0);
+  ck_assert(!r.engine(1).more_to_do());
+}
+END_TEST
+
 START_TEST(recv_any_control_waits_for_a_packet) {
   SimRanks r;
   r.connect(0, 1);

@@ -117,6 +117,56 @@ START_TEST(handler_that_comes_while_draining_is_drained_as_well) {
 END_TEST
 
 namespace {
+std::atomic<int> g_comes_again{0};
+bool g_open_then = false;
+bool g_without_end = false;
+void drain_in_vain(void*) {
+  ++g_drains;
+  if (g_without_end || g_drains < 100) ck_assert(!g_gate->try_enter());
+}
+void come_again(void*) {
+  ++g_comes_again;
+  g_open_then = !g_gate->held();
+}
+}  // namespace
+
+// As with others who answer everything that the drain does.
+START_TEST(handlers_that_come_without_end_do_not_keep_the_holder) {
+  Gate gate;
+  g_gate = &gate;
+  g_without_end = true;
+  gate.set_drain(drain_in_vain, nullptr, come_again);
+  {
+    Hold hold(gate);
+    ck_assert(!gate.try_enter());
+  }
+  ck_assert_int_eq(g_drains.load(), Gate::kDrainsMax);
+  ck_assert_int_eq(g_comes_again.load(), 1);
+  ck_assert(g_open_then);
+  ck_assert(!gate.held());
+  g_without_end = false;
+  g_drains = 100;
+  ck_assert(gate.try_enter());  // who comes again finds what the last one left
+  gate.leave();
+  ck_assert_int_eq(g_drains.load(), 100);
+}
+END_TEST
+
+// There is no handler that could come again.
+START_TEST(without_anybody_to_come_again_the_holder_drains_to_the_end) {
+  Gate gate;
+  g_gate = &gate;
+  gate.set_drain(drain_in_vain, nullptr);
+  {
+    Hold hold(gate);
+    ck_assert(!gate.try_enter());
+  }
+  ck_assert_int_eq(g_drains.load(), 100);
+  ck_assert(!gate.held());
+}
+END_TEST
+
+namespace {
 struct Shared {
   Gate gate;
   long plain = 0;  // changed only inside

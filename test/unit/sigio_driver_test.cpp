@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "message_ranks.h"
+#include "mplite/progress/backstop.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -133,6 +134,101 @@ START_TEST(room_in_a_socket_is_announced_by_a_signal_that_is_switched_on_later) 
   bool room = false;
   while (!room && sigtimedwait(&io, &info, &second) > 0) room = (info.si_band & POLLOUT) != 0;
   ck_assert(room);
+}
+END_TEST
+
+// Somebody is to be left alone: at once, as what came so far has cost so much.
+START_TEST(when_the_handler_has_had_its_share_it_asks_for_the_application_to_be_left_alone) {
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  MessageRanks::Side &sender = ranks.side[0], &receiver = ranks.side[1];
+  Driven driven(*receiver.engine, SIGIO);
+  SigioDriver& driver = driven.driver;
+  static std::atomic<int> asked;
+  asked = 0;
+  driver.set_leave_alone(
+      [](void* self, sigset_t* mask) {
+        ++asked;
+        static_cast<SigioDriver*>(self)->block_in(mask);
+      },
+      &driver);
+  const auto send_one = [&] {
+    std::uint8_t byte[2] = {};
+    MessageRequest *sent = nullptr, *received = nullptr;
+    ck_assert_int_eq(receiver.messages->receive(&byte[1], 1, 0, 1, received), 0);
+    ck_assert_int_eq(sender.messages->send(&byte[0], 1, 1, 1, sent), 0);
+    const volatile Outcome* outcome = &received->outcome;
+    for (const double end = now_s() + 1; *outcome == Outcome::kPending && now_s() < end;)
+      ranks.step(0);
+    return *outcome != Outcome::kPending;
+  };
+  driver.unblock();
+  ck_assert(send_one());
+  ck_assert_int_eq(asked.load(), 0);
+  const std::int64_t now_ns = driven.state.now_ns();
+  driven.state.share.handled(now_ns, 100 * HandlerShare::kBurstNs, 0);
+  ck_assert(send_one());
+  ck_assert_int_eq(asked.load(), 1);
+  ck_assert(!send_one());  // it is blocked
+  driver.unblock();
+  driver.block();
+  driver.end(driver.withdraw(0));
+}
+END_TEST
+
+double thread_s() {
+  timespec t;
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+SigioDriver* g_again = nullptr;
+double g_handlers_s = 0, g_end_s = 0;
+
+// A handler that has work for 0.2 ms, whenever it comes, and comes again at once: the kernel runs
+// it before the next instruction of what it interrupted.
+void work_without_end(void*) {
+  const double began = thread_s();
+  while (thread_s() < began + 200e-6) {}
+  g_handlers_s += thread_s() - began;
+  if (thread_s() < g_end_s) g_again->raise();
+}
+
+// What the application has of the thread's time.
+double applications_share(bool limited) {
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  Driven driven(*ranks.side[0].engine, SIGIO);
+  SigioDriver& driver = driven.driver;
+  Backstop backstop(driven.state, driver);
+  backstop.start(true);
+  driver.set_leave_alone(
+      [](void* to, sigset_t* mask) { static_cast<Backstop*>(to)->leave_alone(mask); }, &backstop);
+  driven.state.share.set_on(limited);
+  driven.state.progress = work_without_end;
+  driven.state.running = true;
+  driven.state.set_armed(true);
+  g_again = &driver;
+  g_handlers_s = 0;
+  const double began = thread_s();
+  g_end_s = began + 0.4;
+  driver.raise();
+  driver.unblock();
+  while (thread_s() < g_end_s) {}
+  driver.block();
+  const double share = 1 - g_handlers_s / (thread_s() - began);
+  const std::uint64_t rests = ranks.side[0].engine->counters().handler_rests;
+  if (limited)
+    ck_assert_uint_gt(rests, 10);
+  else
+    ck_assert_uint_eq(rests, 0);
+  driven.state.running = false;
+  driver.end(driver.withdraw(0));
+  backstop.end();
+  return share;
+}
+
+START_TEST(application_has_half_of_its_core_beside_work_without_end) {
+  ck_assert_double_lt(applications_share(false), 0.2);
+  ck_assert_double_gt(applications_share(true), 0.3);
 }
 END_TEST
 

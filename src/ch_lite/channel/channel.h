@@ -45,7 +45,8 @@ typedef uint64_t MPID_TransferId; /* names a transfer at its receiver; never 0 *
 /* Non-zero when a control packet can be read; moves what can be moved, does not wait. */
 int MPID_ControlMsgAvail(void);
 /* The same behind a packet that was just dealt with: looks at what has been read already, and at
- * the sockets only where everything has to be looked at (handler, helper thread). A waiting caller
+ * the sockets only where everything has to be looked at (handler, helper thread), and there not
+ * without end. A waiting caller
  * gets back to its completion without one more system call. */
 int MPID_ControlMsgMore(void);
 /* Reads the next control packet into pkt (at most `size` bytes), its sender into *from; waits for

@@ -94,8 +94,8 @@ int MPID_ControlMsgAvail(void) {
 }
 
 int MPID_ControlMsgMore(void) {
-  if (engine().exhaustive()) return MPID_ControlMsgAvail();
-  return g_channel->stash_head != nullptr || engine().control_ready() ? 1 : 0;
+  if (g_channel->stash_head != nullptr || engine().control_ready()) return 1;
+  return engine().exhaustive() && engine().may_look_again() ? MPID_ControlMsgAvail() : 0;
 }
 
 int MPID_RecvAnyControl(void* pkt, int size, int* from) {

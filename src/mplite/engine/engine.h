@@ -57,11 +57,13 @@ class Engine {
 
   // ---- all below: gate held ----
 
-  // How progress is made from now on: ProgressScope sets it for a while. A budget begins anew.
+  // How progress is made from now on: ProgressScope sets it for a while. A budget and a pass over
+  // all sockets begin anew.
   const ProgressMode& mode() const MPLITE_SIGNAL_SAFE { return core_.mode; }
   void set_mode(const ProgressMode& mode) MPLITE_SIGNAL_SAFE {
     core_.mode = mode;
-    if (mode.has_budget()) core_.more_to_do = false;
+    core_.looks = ProgressMode::kLooksMax;
+    if (mode.poll_all_sockets) core_.more_to_do = false;
     if (mode.poll_all_sockets && !mode.in_signal_handler) reattach();
   }
   // Of one handler entry.
@@ -72,7 +74,18 @@ class Engine {
   bool async() const MPLITE_SIGNAL_SAFE { return core_.mode.in_signal_handler; }
   // Every poll() looks at all sockets.
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return core_.mode.poll_all_sockets; }
-  // True when the handler stopped for its budget and data it knows of is still unread.
+  // Where all sockets are looked at: whether this pass may look at them again, as something was
+  // there. False: only as far as has been read.
+  bool may_look_again() MPLITE_SIGNAL_SAFE {
+    if (core_.looks == 0) {
+      core_.more_to_do = true;
+      return false;
+    }
+    --core_.looks;
+    return true;
+  }
+  // True when the last pass over all sockets ended at its bound, so that there may be data of which
+  // no signal tells again.
   bool more_to_do() const MPLITE_SIGNAL_SAFE { return core_.more_to_do; }
   void random(void* bytes, std::size_t count) { core_.net.random(bytes, count); }
 

@@ -64,12 +64,23 @@ bool Gate::try_enter() {
 }
 
 void Gate::drain_and_open() {
+  int drains = 0;
   do {
     while (pending_.load() != 0) {
+      if (drains++ == kDrainsMax && come_again_ != nullptr) return hand_over();
       pending_.store(0);
       if (drain_ != nullptr) drain_(drain_arg_);
     }
   } while (!open());
+}
+
+// Handlers come without end: the thread that holds the gate has its own affairs. One that comes
+// from here on leaves its word behind, or enters.
+void Gate::hand_over() {
+  pending_.store(0);
+  t_gate_depth = 0;
+  if (const int state = state_.exchange(0); state != 1) let_in(state);
+  come_again_(drain_arg_);
 }
 
 void Gate::let_in(int state) {
@@ -93,7 +104,7 @@ bool Gate::enter_within(int patience_ms) {
 
 void Gate::close_in_child(bool taken) {
   if (taken) t_gate_depth = 0;
-  drain_ = nullptr;
+  drain_ = come_again_ = nullptr;
   pending_.store(0);
   state_.store(kChild);
 }

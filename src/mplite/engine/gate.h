@@ -15,9 +15,13 @@ class Gate {
  public:
   // What leave() runs, gate held, when a handler came while it was closed. Must be signal-safe.
   using Drain = void (*)(void* arg);
-  void set_drain(Drain drain, void* arg) {
+  // And what it runs after it has let go, where handlers came during that many drains in a row: it
+  // sees to it that one comes again. Null: it drains for as long as it takes.
+  static constexpr int kDrainsMax = 8;
+  void set_drain(Drain drain, void* arg, Drain come_again = nullptr) {
     drain_ = drain;
     drain_arg_ = arg;
+    come_again_ = come_again;
   }
 
   // Ordinary context; re-entrant within a thread; waits (spin, then futex) for another thread or a
@@ -76,11 +80,12 @@ class Gate {
     return false;
   }
   void drain_and_open() MPLITE_SIGNAL_SAFE;
+  void hand_over() MPLITE_SIGNAL_SAFE;
   void let_in(int state) MPLITE_SIGNAL_SAFE;
   std::atomic<int> state_{
       0};  // 0 open, 1 held, 2 held and somebody sleeps on it, 3 closed for good
   std::atomic<int> pending_{0};  // a handler was turned away
-  Drain drain_ = nullptr;
+  Drain drain_ = nullptr, come_again_ = nullptr;
   void* drain_arg_ = nullptr;
 };
 

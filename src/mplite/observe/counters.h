@@ -17,9 +17,10 @@ struct Counters {
   std::uint64_t yields = 0, sleeps = 0;
   std::uint64_t signals = 0,
                 signals_turned_away =
-                    0;             // handler entries; of these, the ones that found the gate closed
-  std::uint64_t thread_wakes = 0;  // of the helper thread
-  std::uint64_t host_passes = 0;   // of the host's progress in the helper thread
+                    0;  // handler entries; of these, the ones that found the gate closed
+  std::uint64_t handler_rests = 0;  // see handler_share.h
+  std::uint64_t thread_wakes = 0;   // of the helper thread
+  std::uint64_t host_passes = 0;    // of the host's progress in the helper thread
   std::uint64_t backstops =
       0;  // departures that were not armed and had to be looked at again (grace.h)
   std::uint64_t connections = 0, connections_refused = 0, ties = 0;
@@ -44,6 +45,7 @@ struct Counters {
   std::uint64_t truncated = 0;
   std::uint64_t no_memory_in_handler = 0;  // work left to ordinary context because a pool was empty
 
+  std::uint64_t bytes_moved() const { return bytes_in + bytes_out; }
   std::uint64_t system_calls() const {
     return reads + writes + waits + mask_calls + other_calls + yields + sleeps;
   }

@@ -68,6 +68,10 @@ constexpr CounterInfo kTable[] = {
     {"signals_turned_away", kSignals, "signals",
      "Signals that came while the library was at work, which then did their work.",
      &Counters::signals_turned_away},
+    {"handler_rests", kSignals, "times",
+     "Times that the handler left the core to the program, as others' accesses took more than "
+     "half.",
+     &Counters::handler_rests},
     {"thread_wakes", kThreads, "wakes",
      "Times that a thread of the library (helper, host's work, gathered messages) woke up.",
      &Counters::thread_wakes},

@@ -141,6 +141,16 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
   if (rest_ns > 0 && !state.policy.is_timer_set()) self->set_timer(rest_ns);
 }
 
+// The signal stays pending, and is let through as after a late arming.
+void Backstop::leave_alone(sigset_t* mask) {
+  if (signal() == 0 || !state_.running || !driver_.is_owner() || sigismember(mask, signal()) == 1 ||
+      !is_ours() || !state_.policy.begin_rest())
+    return;
+  ++state_.engine->counters().handler_rests;
+  driver_.block_in(mask);
+  set_timer(HandlerShare::kRestNs);
+}
+
 // Turned away, the gate's holder lets it go.
 void Backstop::let_gathered_go() {
   if (!driver_.enter_gate()) return;

@@ -37,13 +37,16 @@ class Backstop {
 
   int signal() const MPLITE_SIGNAL_SAFE { return handler_.signal(); }  // 0: there is no backstop
   void set_timer(std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
+  // Handler of the sockets' signal, gate free: it does not come again before the timer goes off.
+  // Not where that is sure to come soon, or may not.
+  void leave_alone(sigset_t* mask) MPLITE_SIGNAL_SAFE;
   // Who called before it was there was not announced.
   void look_for_callers() const;
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
   int choose_signal() const;
-  bool is_ours() const;
+  bool is_ours() const MPLITE_SIGNAL_SAFE;
   void hear_callers();
   void look_after_departure(sigset_t* mask) MPLITE_SIGNAL_SAFE;
   void let_gathered_go() MPLITE_SIGNAL_SAFE;

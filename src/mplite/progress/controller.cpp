@@ -43,13 +43,14 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   state_.progress = options.progress;
   state_.arg = options.arg;
   wants_backstop_ = options.grace;
-  engine.gate().set_drain(on_drain, this);
+  engine.gate().set_drain(on_drain, this, come_again);
   int rc = 0;
   if (options.kind == ControllerKind::kSigio) {
     rc = sigio_.start(options.signal, error, error_size);
     signal_started_ = rc == 0;
     if (signal_started_) {
       backstop_.start(wants_backstop_);
+      sigio_.set_leave_alone(leave_alone, this);
       watch_this_thread();
       watch_owner_of(this);
     }
@@ -59,6 +60,7 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
     Hold hold(engine.gate());
     engine.set_signals(false);
   }
+  state_.share.set_on(options.tuning.has(Heuristic::kHandlerShare));
   state_.policy.set_grace(options.grace && options.tuning.has(Heuristic::kArmingGrace));
   state_.running = rc == 0;
   if (options.want_arm != nullptr) state_.want_arm = options.want_arm;
@@ -168,8 +170,11 @@ void Controller::stay_away() {
 // there may be no such thread.
 void Controller::poll_if_starved() {
   if (!state_.engine->is_starved()) return;
-  Hold hold(state_.engine->gate());
-  state_.poll_all();
+  {
+    Hold hold(state_.engine->gate());
+    state_.poll_all();
+  }
+  if (state_.engine->more_to_do()) sigio_.raise();
 }
 
 // The owner, armed: the application may have taken a signal since.
@@ -237,6 +242,7 @@ void Controller::arm(bool fresh_owner, std::int64_t left_ns) {
     state_.poll_all();
     state_.policy.handled(state_.now_ns() - left_ns);
     if (!state_.needs_progress()) return;
+    if (engine.more_to_do()) sigio_.raise();
   }
   {
     Hold hold(state_.engine->gate());  // the host's thread may be in set_outstanding()
@@ -347,7 +353,19 @@ void Controller::on_drain(void* arg) {
   ProgressState& state = self->state_;
   ProgressScope scope(*state.engine, ProgressMode::all_sockets());
   state.progress(state.arg);
+  if (state.engine->more_to_do()) state.engine->gate().ask_drain();
   if (!HostThread::is_caller()) self->host_thread_.wake_if_due();
+}
+
+// While the application is inside the library it polls, and the signal is taken back on the way
+// out. Nobody's handler is turned away but sigio's, and the helper sees what is left by itself.
+void Controller::come_again(void* arg) {
+  auto* self = static_cast<Controller*>(arg);
+  if (self->state_.running && self->kind() == ControllerKind::kSigio) self->sigio_.raise();
+}
+
+void Controller::leave_alone(void* arg, sigset_t* mask) {
+  static_cast<Controller*>(arg)->backstop_.leave_alone(mask);
 }
 
 // In the gather thread, gate free. It has polled: what came may be for the host, and what could not

@@ -118,6 +118,8 @@ class Controller {
 
  private:
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
+  static void come_again(void* self) MPLITE_SIGNAL_SAFE;
+  static void leave_alone(void* self, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   static void on_gathered_left(void* self);
   static void in_child(void* self);
   void stop_signal();

@@ -11,6 +11,7 @@
 #include "mplite/observe/trace.h"
 #include "mplite/progress/host_work.h"
 #include "mplite/tuning/arming.h"
+#include "mplite/tuning/handler_share.h"
 
 namespace mplite {
 
@@ -26,6 +27,7 @@ struct ProgressState {
   bool running = false;
   bool outstanding = false;  // gate held
   ArmingPolicy policy;
+  HandlerShare share;
   std::atomic<int> armed_word{0};
   HostWork host;
   std::atomic<bool> host_watched{false};  // every departure is to ask for the host's work

@@ -239,6 +239,11 @@ void SigioDriver::unblock_in(sigset_t* mask) {
   if (sigismember(&set_, SIGIO) == 1) sigdelset(mask, SIGIO);
 }
 
+void SigioDriver::block_in(sigset_t* mask) {
+  sigaddset(mask, signal());
+  if (sigismember(&set_, SIGIO) == 1) sigaddset(mask, SIGIO);
+}
+
 // ---- the handler ----
 
 void SigioDriver::on_signal(int signo, siginfo_t*, void* context) {
@@ -249,10 +254,16 @@ void SigioDriver::on_signal(int signo, siginfo_t*, void* context) {
   if (is_short_of_stack(context)) return self->put_off(signo, mask);
   ++self->state_.engine->counters().signals;
   if (!self->enter_gate()) return self->count_turned_away();
-  const std::int64_t began_ns = self->state_.now_ns();
+  ProgressState& state = self->state_;
+  const std::int64_t began_ns = state.now_ns();
+  const std::uint64_t bytes = state.engine->counters().bytes_moved();
   self->run_in_handler();
   self->leave_gate();
-  self->state_.policy.handled(self->state_.now_ns() - began_ns);
+  const std::int64_t now_ns = state.now_ns(), spent_ns = now_ns - began_ns;
+  state.policy.handled(spent_ns);
+  if (state.share.handled(now_ns, spent_ns, state.engine->counters().bytes_moved() - bytes) &&
+      self->leave_alone_ != nullptr) [[unlikely]]
+    self->leave_alone_(self->leave_alone_arg_, mask);
 }
 
 bool SigioDriver::in_handler() { return t_in_handler; }
@@ -282,8 +293,8 @@ void SigioDriver::count_turned_away() {
   trace(TraceEvent::kTurnedAway);
 }
 
-// What the budget leaves is continued by a signal to ourselves: none comes for data that is in the
-// socket already.
+// What is left at the bound is continued by a signal to ourselves: none comes for data that is in
+// the socket already.
 void SigioDriver::run_in_handler(bool for_callers) {
   Engine& engine = *state_.engine;
   {
@@ -291,7 +302,7 @@ void SigioDriver::run_in_handler(bool for_callers) {
     ProgressScope scope(engine, for_callers ? mode.for_callers() : mode);
     state_.progress(state_.arg);
   }
-  if (engine.more_to_do()) signal_owner(signal());
+  if (engine.more_to_do()) raise();
 }
 
 bool SigioDriver::gives_back(sigset_t* mask) {

@@ -66,6 +66,8 @@ class SigioDriver {
   bool take_announced();
   void unblock();
   void block() MPLITE_SIGNAL_SAFE;
+  // Any thread, gate not held by it while the owner is armed: the handler comes once more.
+  void raise() MPLITE_SIGNAL_SAFE { signal_owner(signal()); }
   // Handler: unblocked in the mask that the interrupted code goes on with.
   void unblock_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;
 
@@ -85,6 +87,15 @@ class SigioDriver {
   void put_off(int signal, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   // See withdraw(): the owner's handler is there to give the mask back, and has done so.
   bool gives_back(sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  // What the handler does at its end, gate free, when the application is to have the core for a
+  // while: see leave_alone() of the backstop.
+  using LeaveAlone = void (*)(void* arg, sigset_t* mask);
+  void set_leave_alone(LeaveAlone leave_alone, void* arg) {
+    leave_alone_ = leave_alone;
+    leave_alone_arg_ = arg;
+  }
+  // Handler: not delivered in the mask that the interrupted code goes on with.
+  void block_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
@@ -102,6 +113,8 @@ class SigioDriver {
   unsigned foreign_waits_ = 0;
   sigset_t set_ = {};  // what is blocked and unblocked
   std::atomic<bool> owner_gives_back_{false};
+  LeaveAlone leave_alone_ = nullptr;
+  void* leave_alone_arg_ = nullptr;
   InstalledHandler handler_;
   InstalledHandler overflow_;  // of SIGIO beside a real-time signal
 };

@@ -34,6 +34,12 @@ bool ArmingPolicy::timer_fired() {
   return guarded;
 }
 
+bool ArmingPolicy::begin_rest() {
+  if (guarding_ && is_timer_set()) return false;
+  recheck_ns_ = kRecheckMinNs / 4;  // opened_again() makes four times as much of it
+  return true;
+}
+
 ArmingPolicy::Alarm ArmingPolicy::alarm(std::int64_t now_ns, bool guarded, bool armed,
                                         bool outstanding) {
   if (armed) return {recheck_ns_ != 0 ? Alarm::kOpenAgain : Alarm::kNothing, 0};

@@ -117,6 +117,9 @@ class ArmingPolicy {
   std::int64_t opened_again() MPLITE_SIGNAL_SAFE;
   std::int64_t armed_late() MPLITE_SIGNAL_SAFE;
   static constexpr std::int64_t gate_was_closed() { return Grace::kSoonNs; }
+  // Armed: the signal is to stay blocked until the timer goes off (kOpenAgain). False: the timer is
+  // set for something gathered.
+  bool begin_rest() MPLITE_SIGNAL_SAFE;
   // The application has taken the signal: the next departure finds another.
   void signal_is_gone() MPLITE_SIGNAL_SAFE { grace_.ran_out(); }
 
