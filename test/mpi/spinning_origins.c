@@ -73,8 +73,8 @@ int main(int argc, char **argv)
     }
     MPI_Reduce(&rounds, &sum, 1, MPI_LONG, MPI_SUM, 0, MPI_COMM_WORLD);
     if (my_rank == 0) {
-        printf("%d origins: %.3f s alone, %.3f beside them, slowdown %.2f, %.0f reads a second\n", ranks - 1, alone,
-               beside, beside / alone, (double) sum / beside);
+        printf("%d origins: %.3f s alone, %.3f beside them, slowdown %.2f, %.0f reads a second\n",
+               ranks - 1, alone, beside, beside / alone, (double) sum / beside);
         CHECK(beside < most * alone, "%.3f s instead of %.3f", beside, alone);
     }
     MPI_Win_unlock_all(window);

@@ -169,7 +169,7 @@ START_TEST(armed_late_the_mask_is_checked_ever_more_seldom) {
   std::int64_t delay_ns = ArmingPolicy::kRecheckMinNs;
   for (int i = 0; i < 12; ++i) {
     ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kOpenAgain);
-    const std::int64_t next_ns = policy.opened_again();
+    const std::int64_t next_ns = policy.opened_again(false);
     ck_assert_int_ge(next_ns, delay_ns);
     delay_ns = next_ns;
   }
@@ -182,14 +182,56 @@ END_TEST
 
 START_TEST(a_rest_ends_with_the_timer_and_the_mask_is_checked_again) {
   ArmingPolicy p;
-  ck_assert(p.begin_rest());
+  ck_assert(p.may_rest());
   p.timer_set(2'000'000);
+  p.rest_begins();
+  ck_assert(p.is_resting());
   ck_assert(!p.timer_fired());
-  ck_assert_int_eq(p.alarm(2'000'000, false, true, true).kind, ArmingPolicy::Alarm::kOpenAgain);
-  ck_assert_int_eq(p.opened_again(), ArmingPolicy::kRecheckMinNs);
-  p.guard(3'000'000, ArmingPolicy::kGatherNs);
-  p.timer_set(3'000'000 + ArmingPolicy::kGatherNs);
-  ck_assert(!p.begin_rest());  // what is gathered waits for the timer
+  ck_assert_int_eq(p.alarm(2'000'000, false, true, true).kind, Alarm::kOpenAgain);
+  ck_assert_int_gt(p.opens_later(), 0);  // the application has the signal for a moment
+  ck_assert(p.is_resting());
+  ck_assert_int_eq(p.opened_again(true), ArmingPolicy::kRecheckMinNs);
+  ck_assert(!p.is_resting());
+  // Again and again, where somebody blocks it again and again.
+  ck_assert_int_eq(p.alarm(4'000'000, false, true, true).kind, Alarm::kOpenAgain);
+  ck_assert_int_gt(p.opened_again(false), ArmingPolicy::kRecheckMinNs);
+  ck_assert_int_eq(p.opened_again(true), ArmingPolicy::kRecheckMinNs);
+  p.guard(5'000'000, ArmingPolicy::kGatherNs);
+  p.timer_set(5'000'000 + ArmingPolicy::kGatherNs);
+  ck_assert(!p.may_rest());  // what is gathered waits for the timer
+}
+END_TEST
+
+// The timer's signal is the application's at any time.
+START_TEST(a_rest_whose_timer_went_to_somebody_else_is_noticed) {
+  constexpr std::int64_t kDue = 7'000'000;
+  ArmingPolicy p;
+  ck_assert(!p.has_overslept(kDue));
+  p.timer_set(kDue);
+  p.rest_begins();
+  ck_assert(!p.has_overslept(kDue));
+  ck_assert(p.has_overslept(kDue + ArmingPolicy::kOverdueNs));
+  p.timer_gone();
+  ck_assert(p.has_overslept(1));
+  p.disarmed();
+  ck_assert(!p.has_overslept(1));
+}
+END_TEST
+
+// It says nothing of how soon the application comes back.
+START_TEST(a_timer_that_ends_a_rest_in_vain_is_not_set_later_for_that) {
+  ArmingPolicy p;
+  std::int64_t now = 1;
+  make_trusting(p, &now);
+  const std::int64_t before_ns = p.departure_timer_ns(now);
+  for (int i = 0; i < 100; ++i) {
+    p.timer_set(now + 2'000'000);
+    p.rest_begins();
+    p.disarmed();
+    p.timer_fired();
+    ck_assert_int_eq(p.alarm(now, false, false, false).kind, Alarm::kNothing);
+  }
+  ck_assert_int_eq(p.departure_timer_ns(now), before_ns);
 }
 END_TEST
 

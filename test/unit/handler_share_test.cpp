@@ -18,9 +18,9 @@ double applications_share(HandlerShare& share, std::int64_t handler_ns, std::int
   while (now < begin + kSecond) {
     own += apart_ns;
     now += apart_ns + handler_ns;
-    if (!share.handled(now, handler_ns, bytes)) continue;
-    own += HandlerShare::kRestNs;
-    now += HandlerShare::kRestNs;
+    const std::int64_t rest_ns = share.handled(now, handler_ns, bytes);
+    own += rest_ns;
+    now += rest_ns;
   }
   return static_cast<double>(own) / kSecond;
 }
@@ -33,12 +33,13 @@ struct Row {
 
 START_TEST(application_has_half_of_the_core) {
   const Row rows[] = {
-      {20'000, 0, 60, 0.45, 0.50},          // spinning origins, next to no data
-      {20'000, 10'000, 60, 0.45, 0.50},     //
-      {500'000, 0, 3'000, 0.45, 0.50},      // whole passes
-      {20'000, 20'000, 60, 0.49, 0.51},     // half already: nothing to do
-      {20'000, 80'000, 60, 0.79, 0.81},     //
-      {20'000, 1'000, 65'536, 0.04, 0.06},  // data at 3 GB/s: no rest
+      {20'000, 0, 60, 0.45, 0.50},           // spinning origins, next to no data
+      {20'000, 10'000, 60, 0.45, 0.50},      //
+      {500'000, 0, 3'000, 0.45, 0.50},       // whole passes
+      {20'000'000, 0, 3'000, 0.43, 0.50},    // of very many origins
+      {20'000, 20'000, 60, 0.49, 0.51},      // half already: nothing to do
+      {20'000, 80'000, 60, 0.79, 0.81},      //
+      {20'000, 1'000, 65'536, 0.04, 0.06},   // data at 3 GB/s: no rest
       {120'000, 1'000, 65'536, 0.00, 0.02},  // and at 0.6
   };
   for (const Row& row : rows) {
@@ -60,11 +61,28 @@ START_TEST(burst_is_served_at_once_and_earned_again_by_time_alone) {
     do {
       now += 100'000;
       served += 100'000;
-    } while (!share.handled(now, 100'000, 60));
+    } while (share.handled(now, 100'000, 60) == 0);
     ck_assert_int_ge(served, HandlerShare::kBurstNs);
     ck_assert_int_le(served, HandlerShare::kBurstNs + 200'000);
     now += kSecond;
   }
+}
+END_TEST
+
+// Or its core was another's for so long.
+START_TEST(handler_that_was_stopped_is_not_repented_for_long) {
+  HandlerShare share;
+  std::int64_t now = 7200 * kSecond, rests = 0;
+  rests += share.handled(now, 3600 * kSecond, 60);
+  now += rests;
+  for (int i = 0; i < 100; ++i) {
+    now += 2'000'000;
+    const std::int64_t rest_ns = share.handled(now, 10'000, 60);
+    rests += rest_ns;
+    now += rest_ns;
+  }
+  ck_assert_int_ge(rests, HandlerShare::kRestMaxNs);
+  ck_assert_int_le(rests, HandlerShare::kRestMaxNs + 2 * HandlerShare::kRestMinNs);
 }
 END_TEST
 

@@ -144,15 +144,17 @@ START_TEST(when_the_handler_has_had_its_share_it_asks_for_the_application_to_be_
   Driven driven(*receiver.engine, SIGIO);
   SigioDriver& driver = driven.driver;
   static std::atomic<int> asked;
+  static std::atomic<std::int64_t> asked_ns;
   asked = 0;
   driver.set_leave_alone(
-      [](void* self, sigset_t* mask) {
+      [](void* self, std::int64_t rest_ns, sigset_t* mask) {
+        asked_ns = rest_ns;
         ++asked;
         static_cast<SigioDriver*>(self)->block_in(mask);
       },
       &driver);
   const auto send_one = [&] {
-    std::uint8_t byte[2] = {};
+    static std::uint8_t byte[2];  // the last one comes later
     MessageRequest *sent = nullptr, *received = nullptr;
     ck_assert_int_eq(receiver.messages->receive(&byte[1], 1, 0, 1, received), 0);
     ck_assert_int_eq(sender.messages->send(&byte[0], 1, 1, 1, sent), 0);
@@ -168,6 +170,8 @@ START_TEST(when_the_handler_has_had_its_share_it_asks_for_the_application_to_be_
   driven.state.share.handled(now_ns, 100 * HandlerShare::kBurstNs, 0);
   ck_assert(send_one());
   ck_assert_int_eq(asked.load(), 1);
+  ck_assert_int_gt(asked_ns.load(), 0);
+  ck_assert_int_le(asked_ns.load(), HandlerShare::kRestMaxNs);
   ck_assert(!send_one());  // it is blocked
   driver.unblock();
   driver.block();
@@ -201,7 +205,10 @@ double applications_share(bool limited) {
   Backstop backstop(driven.state, driver);
   backstop.start(true);
   driver.set_leave_alone(
-      [](void* to, sigset_t* mask) { static_cast<Backstop*>(to)->leave_alone(mask); }, &backstop);
+      [](void* to, std::int64_t rest_ns, sigset_t* mask) {
+        static_cast<Backstop*>(to)->leave_alone(rest_ns, mask);
+      },
+      &backstop);
   driven.state.share.set_on(limited);
   driven.state.progress = work_without_end;
   driven.state.running = true;

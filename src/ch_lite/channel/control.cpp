@@ -94,6 +94,7 @@ int MPID_ControlMsgAvail(void) {
 }
 
 int MPID_ControlMsgMore(void) {
+  engine().spend_packet();
   if (g_channel->stash_head != nullptr || engine().control_ready()) return 1;
   return engine().exhaustive() && engine().may_look_again() ? MPID_ControlMsgAvail() : 0;
 }

@@ -62,8 +62,8 @@ class Engine {
   const ProgressMode& mode() const MPLITE_SIGNAL_SAFE { return core_.mode; }
   void set_mode(const ProgressMode& mode) MPLITE_SIGNAL_SAFE {
     core_.mode = mode;
-    core_.looks = ProgressMode::kLooksMax;
-    if (mode.poll_all_sockets) core_.more_to_do = false;
+    core_.packets = ProgressMode::kPacketsMax;
+    if (mode.poll_all_sockets && !mode.callers_only) core_.more_to_do = false;
     if (mode.poll_all_sockets && !mode.in_signal_handler) reattach();
   }
   // Of one handler entry.
@@ -74,15 +74,14 @@ class Engine {
   bool async() const MPLITE_SIGNAL_SAFE { return core_.mode.in_signal_handler; }
   // Every poll() looks at all sockets.
   bool exhaustive() const MPLITE_SIGNAL_SAFE { return core_.mode.poll_all_sockets; }
-  // Where all sockets are looked at: whether this pass may look at them again, as something was
-  // there. False: only as far as has been read.
+  // Another packet of this pass has been dealt with.
+  void spend_packet() MPLITE_SIGNAL_SAFE { core_.packets -= core_.packets > 0 ? 1 : 0; }
+  // Where all sockets are looked at: whether this pass may look at them once more. False: only what
+  // has been read belongs to it.
   bool may_look_again() MPLITE_SIGNAL_SAFE {
-    if (core_.looks == 0) {
-      core_.more_to_do = true;
-      return false;
-    }
-    --core_.looks;
-    return true;
+    if (core_.packets > 0) return true;
+    core_.more_to_do = true;
+    return false;
   }
   // True when the last pass over all sockets ended at its bound, so that there may be data of which
   // no signal tells again.

@@ -105,7 +105,7 @@ struct EngineCore {
   ProgressMode mode;
   Underway underway;
   bool more_to_do = false;           // the pass ended at its bound
-  std::uint32_t looks = 0;           // at all sockets, that the pass has left
+  std::uint32_t packets = 0;         // that the pass has left
   bool quiescing = false;            // everybody is ending: a peer that is gone is no loss
   std::atomic<bool> starved{false};  // Engine::is_starved()
 };

@@ -17,7 +17,7 @@ class Gate {
   using Drain = void (*)(void* arg);
   // And what it runs after it has let go, where handlers came during that many drains in a row: it
   // sees to it that one comes again. Null: it drains for as long as it takes.
-  static constexpr int kDrainsMax = 8;
+  static constexpr int kDrainsMax = 4;
   void set_drain(Drain drain, void* arg, Drain come_again = nullptr) {
     drain_ = drain;
     drain_arg_ = arg;

@@ -9,9 +9,9 @@ namespace mplite {
 
 struct ProgressMode {
   static constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
-  // Looks at all sockets in one pass, behind packets that were acted upon: others that answer each
-  // of them at once (MPI_Get in a loop) never leave them empty. Some half a millisecond.
-  static constexpr std::uint32_t kLooksMax = 64;
+  // Packets of one pass over all sockets, behind which it does not look again: others that answer
+  // each of them at once (MPI_Get in a loop) never leave the sockets empty. About a millisecond.
+  static constexpr std::uint32_t kPacketsMax = 256;
 
   bool in_signal_handler = false;    // nothing may be allocated
   bool poll_all_sockets = false;     // every poll looks at all of them

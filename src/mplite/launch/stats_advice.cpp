@@ -156,8 +156,10 @@ constexpr AdviceRule kRules[] = {
      [](const JobTotals& t) {
        return "The signal handler had no buffer ready " + grouped(t.counters.no_memory_in_handler) +
               " times" + where(t.job, &Counters::no_memory_in_handler) +
-              ": these messages did not move while the program computed. Post receives earlier, so "
-              "that no buffer is needed, or take LITE_CONTROLLER=thread, which may allocate.";
+              ": these messages waited for a thread of the library, or for the next MPI call. Post "
+              "receives earlier, so that no buffer is needed, or take LITE_CONTROLLER=thread, "
+              "which "
+              "may allocate.";
      }},
     {"parked",
      {&Counters::parked},

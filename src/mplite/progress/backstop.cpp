@@ -142,13 +142,14 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
 }
 
 // The signal stays pending, and is let through as after a late arming.
-void Backstop::leave_alone(sigset_t* mask) {
+void Backstop::leave_alone(std::int64_t rest_ns, sigset_t* mask) {
   if (signal() == 0 || !state_.running || !driver_.is_owner() || sigismember(mask, signal()) == 1 ||
-      !is_ours() || !state_.policy.begin_rest())
+      !is_ours() || !state_.policy.may_rest())
     return;
   ++state_.engine->counters().handler_rests;
   driver_.block_in(mask);
-  set_timer(HandlerShare::kRestNs);
+  set_timer(rest_ns);
+  state_.policy.rest_begins();
 }
 
 // Turned away, the gate's holder lets it go.
@@ -180,7 +181,7 @@ void Backstop::look_after_departure(sigset_t* mask) {
   Engine& engine = *state_.engine;
   ArmingPolicy& policy = state_.policy;
   const bool guarded = policy.timer_fired();
-  ++engine.counters().backstops;
+  if (!policy.is_resting()) ++engine.counters().backstops;
   if (guarded) let_gathered_go();
   Alarm alarm = policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
   // It could not leave whole, and nothing was outstanding when the application left.
@@ -192,9 +193,12 @@ void Backstop::look_after_departure(sigset_t* mask) {
     case Alarm::kOpenAgain:
       // An application that had saved its mask before the timer armed, or one of its handlers that
       // we interrupted, may have put the old one back.
-      if (!driver_.still_ours()) return;
-      driver_.unblock_in(mask);
-      return set_timer(policy.opened_again());
+      if (!driver_.still_ours()) return set_timer(policy.opens_later());
+      {
+        const bool was_closed = sigismember(mask, driver_.signal()) == 1;
+        driver_.unblock_in(mask);
+        return set_timer(policy.opened_again(was_closed));
+      }
     case Alarm::kArm: break;
   }
   if (!driver_.still_ours()) return policy.signal_is_gone();

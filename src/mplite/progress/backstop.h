@@ -38,8 +38,8 @@ class Backstop {
   int signal() const MPLITE_SIGNAL_SAFE { return handler_.signal(); }  // 0: there is no backstop
   void set_timer(std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   // Handler of the sockets' signal, gate free: it does not come again before the timer goes off.
-  // Not where that is sure to come soon, or may not.
-  void leave_alone(sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  // Nothing is done where the timer waits for something gathered, or its signal may not come.
+  void leave_alone(std::int64_t rest_ns, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   // Who called before it was there was not announced.
   void look_for_callers() const;
 

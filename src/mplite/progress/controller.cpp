@@ -85,9 +85,9 @@ void Controller::stop() {
   fork_shield_lower(*state_.engine);
   end_host_work();
   enter_wait();
-  if (signal_started_) stop_signal();
-  host_thread_.stop();
+  host_thread_.stop();  // they may raise the signal
   gatherer_.stop();
+  if (signal_started_) stop_signal();
   if (kind() == ControllerKind::kThread) helper_.stop();
 }
 
@@ -159,9 +159,13 @@ void Controller::leave_library(int call) {
 void Controller::stay_away() {
   if (!state_.running || kind() != ControllerKind::kSigio) return;
   poll_if_starved();
-  if (armed() && sigio_.is_owner() && !is_armed_still()) {
-    disarm();
-    arm(false, state_.now_ns());
+  if (armed() && sigio_.is_owner()) {
+    if (is_armed_still()) {
+      end_rest_if_overslept();
+    } else {
+      disarm();
+      arm(false, state_.now_ns());
+    }
   }
   host_thread_.wake_if_due();
 }
@@ -170,17 +174,20 @@ void Controller::stay_away() {
 // there may be no such thread.
 void Controller::poll_if_starved() {
   if (!state_.engine->is_starved()) return;
-  {
-    Hold hold(state_.engine->gate());
-    state_.poll_all();
-  }
-  if (state_.engine->more_to_do()) sigio_.raise();
+  Hold hold(state_.engine->gate());
+  state_.poll_all();
 }
 
 // The owner, armed: the application may have taken a signal since.
 bool Controller::is_armed_still() {
   if (sigio_.overflow_is_taken()) sigio_.drop_overflow();
   return sigio_.still_ours();
+}
+
+void Controller::end_rest_if_overslept() {
+  if (!state_.policy.is_resting() || !state_.policy.has_overslept(state_.now_ns())) return;
+  state_.policy.opened_again(true);
+  sigio_.unblock();
 }
 
 void Controller::leave_by_signal(int call) {
@@ -200,7 +207,7 @@ void Controller::leave_by_signal(int call) {
     backstop_.set_timer(policy.departure_timer_ns(left_ns));
     return policy.handled(state_.now_ns() - left_ns);
   }
-  if (armed() && is_armed_still()) return;
+  if (armed() && is_armed_still()) return end_rest_if_overslept();
   if (armed()) disarm();
   arm(!mine, left_ns);
 }
@@ -238,14 +245,15 @@ void Controller::arm(bool fresh_owner, std::int64_t left_ns) {
     poll = true;
   }
   if (poll) {
-    Hold hold(engine.gate());
-    state_.poll_all();
+    {
+      Hold hold(engine.gate());
+      state_.poll_all();
+    }
     state_.policy.handled(state_.now_ns() - left_ns);
-    if (!state_.needs_progress()) return;
-    if (engine.more_to_do()) sigio_.raise();
   }
   {
     Hold hold(state_.engine->gate());  // the host's thread may be in set_outstanding()
+    if (poll && !state_.needs_progress()) return;
     state_.set_armed(true);
   }
   sigio_.unblock();
@@ -260,6 +268,7 @@ bool Controller::take_over() {
   Hold hold(state_.engine->gate());
   if ((armed() || state_.policy.always()) && !sigio_.owner_is_gone()) return false;
   state_.armed_word.store(0);
+  state_.policy.disarmed();
   state_.publish();
   backstop_.drop_timer();
   sigio_.adopt_this_thread();
@@ -338,9 +347,15 @@ void Controller::enter_wait() {
 
 // sigio: the owner.
 void Controller::disarm() {
+  const unsigned openings = state_.policy.openings();
   if (kind() == ControllerKind::kSigio) sigio_.block();
-  Hold hold(state_.engine->gate());  // as in arm()
-  state_.set_armed(false);
+  {
+    Hold hold(state_.engine->gate());  // as in arm()
+    state_.set_armed(false);
+  }
+  if (kind() != ControllerKind::kSigio) return;
+  if (state_.policy.openings() != openings) sigio_.block();  // the timer came while it was armed
+  state_.policy.disarmed();
 }
 
 // ---- on behalf of others ----
@@ -353,7 +368,7 @@ void Controller::on_drain(void* arg) {
   ProgressState& state = self->state_;
   ProgressScope scope(*state.engine, ProgressMode::all_sockets());
   state.progress(state.arg);
-  if (state.engine->more_to_do()) state.engine->gate().ask_drain();
+  state.leave_rest();
   if (!HostThread::is_caller()) self->host_thread_.wake_if_due();
 }
 
@@ -364,8 +379,8 @@ void Controller::come_again(void* arg) {
   if (self->state_.running && self->kind() == ControllerKind::kSigio) self->sigio_.raise();
 }
 
-void Controller::leave_alone(void* arg, sigset_t* mask) {
-  static_cast<Controller*>(arg)->backstop_.leave_alone(mask);
+void Controller::leave_alone(void* arg, std::int64_t rest_ns, sigset_t* mask) {
+  static_cast<Controller*>(arg)->backstop_.leave_alone(rest_ns, mask);
 }
 
 // In the gather thread, gate free. It has polled: what came may be for the host, and what could not

@@ -119,13 +119,14 @@ class Controller {
  private:
   static void on_drain(void* self) MPLITE_SIGNAL_SAFE;
   static void come_again(void* self) MPLITE_SIGNAL_SAFE;
-  static void leave_alone(void* self, sigset_t* mask) MPLITE_SIGNAL_SAFE;
+  static void leave_alone(void* self, std::int64_t rest_ns, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   static void on_gathered_left(void* self);
   static void in_child(void* self);
   void stop_signal();
   void leave_by_signal(int call);
   void poll_if_starved();
   bool is_armed_still();
+  void end_rest_if_overslept();
   bool has_reason_to_arm();
   void arm(bool fresh_owner, std::int64_t left_ns);
   bool take_over();

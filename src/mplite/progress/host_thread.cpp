@@ -52,13 +52,9 @@ void HostThread::keep_due(HostWork::Pass result) {
 // What the handler has left for want of memory, while the application is away. One that is back
 // polls by itself, and what it leaves is still noted when it departs again.
 void HostThread::poll_if_starved() {
-  Engine& engine = *state_.engine;
-  for (bool more = engine.is_starved(); more && !stopping_.load();) {
-    Hold hold(engine.gate());
-    if (state_.armed_word.load() == 0 || !state_.host.on()) return;
+  Hold hold(state_.engine->gate());
+  if (state_.engine->is_starved() && state_.armed_word.load() != 0 && state_.host.on())
     state_.poll_all(ProgressMode::helper_thread());
-    more = engine.more_to_do();
-  }
 }
 
 void HostThread::run() {

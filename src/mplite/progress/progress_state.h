@@ -69,12 +69,21 @@ struct ProgressState {
   }
 
   // Gate held, ordinary context. All sockets, and whatever the layers above do with what came and
-  // with what the handler has left.
+  // with what the handler has left. What is left at the bound of a pass is for who lets go of the
+  // gate.
   void poll_all(const ProgressMode& mode = ProgressMode::all_sockets()) {
     engine->clear_starved();
     engine->refill();
-    ProgressScope scope(*engine, mode);
-    progress(arg);
+    {
+      ProgressScope scope(*engine, mode);
+      progress(arg);
+    }
+    leave_rest();
+  }
+  // No signal tells again of what is left. (A helper thread sees it, and with sync nobody is told
+  // of anything.)
+  void leave_rest() MPLITE_SIGNAL_SAFE {
+    if (kind == ControllerKind::kSigio && engine->more_to_do()) engine->gate().ask_drain();
   }
 };
 

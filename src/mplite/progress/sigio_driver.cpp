@@ -256,14 +256,15 @@ void SigioDriver::on_signal(int signo, siginfo_t*, void* context) {
   if (!self->enter_gate()) return self->count_turned_away();
   ProgressState& state = self->state_;
   const std::int64_t began_ns = state.now_ns();
-  const std::uint64_t bytes = state.engine->counters().bytes_moved();
+  const std::uint64_t before = state.engine->counters().bytes_moved();
   self->run_in_handler();
+  const std::uint64_t bytes = state.engine->counters().bytes_moved() - before;
   self->leave_gate();
   const std::int64_t now_ns = state.now_ns(), spent_ns = now_ns - began_ns;
   state.policy.handled(spent_ns);
-  if (state.share.handled(now_ns, spent_ns, state.engine->counters().bytes_moved() - bytes) &&
-      self->leave_alone_ != nullptr) [[unlikely]]
-    self->leave_alone_(self->leave_alone_arg_, mask);
+  const std::int64_t rest_ns = state.share.handled(now_ns, spent_ns, bytes);
+  if (rest_ns > 0 && self->leave_alone_ != nullptr) [[unlikely]]
+    self->leave_alone_(self->leave_alone_arg_, rest_ns, mask);
 }
 
 bool SigioDriver::in_handler() { return t_in_handler; }
@@ -302,7 +303,7 @@ void SigioDriver::run_in_handler(bool for_callers) {
     ProgressScope scope(engine, for_callers ? mode.for_callers() : mode);
     state_.progress(state_.arg);
   }
-  if (engine.more_to_do()) raise();
+  if (engine.more_to_do() && !for_callers) raise();
 }
 
 bool SigioDriver::gives_back(sigset_t* mask) {

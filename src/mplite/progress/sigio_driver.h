@@ -87,9 +87,9 @@ class SigioDriver {
   void put_off(int signal, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   // See withdraw(): the owner's handler is there to give the mask back, and has done so.
   bool gives_back(sigset_t* mask) MPLITE_SIGNAL_SAFE;
-  // What the handler does at its end, gate free, when the application is to have the core for a
-  // while: see leave_alone() of the backstop.
-  using LeaveAlone = void (*)(void* arg, sigset_t* mask);
+  // What the handler does at its end, gate free, when the application is to have the core for
+  // `rest_ns`: see leave_alone() of the backstop.
+  using LeaveAlone = void (*)(void* arg, std::int64_t rest_ns, sigset_t* mask);
   void set_leave_alone(LeaveAlone leave_alone, void* arg) {
     leave_alone_ = leave_alone;
     leave_alone_arg_ = arg;

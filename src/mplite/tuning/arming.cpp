@@ -17,7 +17,7 @@ ArmingPolicy::Departure ArmingPolicy::leave(int kind, std::int64_t now_ns, bool 
 
 std::int64_t ArmingPolicy::departure_timer_ns(std::int64_t now_ns) {
   const bool set = is_timer_set() && now_ns < timer_due_ns_ + kOverdueNs;
-  if (set && timer_due_ns_ - now_ns <= grace_.backstop_ns() / 2) grace_.put_off();
+  if (set && !ends_rest_ && timer_due_ns_ - now_ns <= grace_.backstop_ns() / 2) grace_.put_off();
   return grace_.backstop_ns();
 }
 
@@ -34,18 +34,12 @@ bool ArmingPolicy::timer_fired() {
   return guarded;
 }
 
-bool ArmingPolicy::begin_rest() {
-  if (guarding_ && is_timer_set()) return false;
-  recheck_ns_ = kRecheckMinNs / 4;  // opened_again() makes four times as much of it
-  return true;
-}
-
 ArmingPolicy::Alarm ArmingPolicy::alarm(std::int64_t now_ns, bool guarded, bool armed,
                                         bool outstanding) {
-  if (armed) return {recheck_ns_ != 0 ? Alarm::kOpenAgain : Alarm::kNothing, 0};
+  if (armed) return {recheck_ns_ != 0 || resting_ ? Alarm::kOpenAgain : Alarm::kNothing, 0};
   recheck_ns_ = 0;
   if (!grace_.waiting() || !needs_progress(outstanding)) {
-    if (!guarded) grace_.useless();
+    if (!guarded && !ends_rest_) grace_.useless();
     return {Alarm::kNothing, 0};
   }
   if (const std::int64_t left_ns = grace_.until_arm_ns(now_ns); left_ns > 0)
@@ -53,7 +47,16 @@ ArmingPolicy::Alarm ArmingPolicy::alarm(std::int64_t now_ns, bool guarded, bool 
   return {Alarm::kArm, 0};
 }
 
-std::int64_t ArmingPolicy::opened_again() {
+std::int64_t ArmingPolicy::opened_again(bool was_closed) {
+  ++openings_;
+  resting_ = false;
+  if (!was_closed) return opens_later();
+  recheck_ns_ = kRecheckMinNs;
+  return recheck_ns_;
+}
+
+std::int64_t ArmingPolicy::opens_later() {
+  if (recheck_ns_ == 0) recheck_ns_ = kRecheckMinNs / 4;
   recheck_ns_ = recheck_ns_ < kRecheckMaxNs / 4 ? recheck_ns_ * 4 : kRecheckMaxNs;
   return recheck_ns_;
 }
@@ -61,6 +64,7 @@ std::int64_t ArmingPolicy::opened_again() {
 std::int64_t ArmingPolicy::armed_late() {
   grace_.ran_out();
   unarmed_waits_ = 0;
+  resting_ = false;
   recheck_ns_ = kRecheckMinNs;
   return recheck_ns_;
 }

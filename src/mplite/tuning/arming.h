@@ -92,6 +92,7 @@ class ArmingPolicy {
   void timer_set(std::int64_t due_ns) MPLITE_SIGNAL_SAFE {
     timer_set_.store(true, std::memory_order_relaxed);
     timer_due_ns_ = due_ns;
+    ends_rest_ = false;
   }
   void timer_gone() MPLITE_SIGNAL_SAFE { timer_set_.store(false); }
 
@@ -113,13 +114,27 @@ class ArmingPolicy {
   // True: it was set for something gathered. Before alarm().
   bool timer_fired() MPLITE_SIGNAL_SAFE;
   Alarm alarm(std::int64_t now_ns, bool guarded, bool armed, bool outstanding) MPLITE_SIGNAL_SAFE;
-  // What became of kOpenAgain and kArm; each returns the next delay of the timer.
-  std::int64_t opened_again() MPLITE_SIGNAL_SAFE;
+  // What became of kOpenAgain and kArm; each returns the next delay of the timer. `was_closed`:
+  // somebody had blocked the signal, and may do so again soon. opens_later(): it is not ours now.
+  std::int64_t opened_again(bool was_closed) MPLITE_SIGNAL_SAFE;
+  std::int64_t opens_later() MPLITE_SIGNAL_SAFE;
+  // How often it was opened again, for who blocks it meanwhile.
+  unsigned openings() const { return openings_; }
   std::int64_t armed_late() MPLITE_SIGNAL_SAFE;
   static constexpr std::int64_t gate_was_closed() { return Grace::kSoonNs; }
-  // Armed: the signal is to stay blocked until the timer goes off (kOpenAgain). False: the timer is
-  // set for something gathered.
-  bool begin_rest() MPLITE_SIGNAL_SAFE;
+
+  // ---- rests: armed, the signal stays blocked until the timer goes off (kOpenAgain) ----
+
+  // False: the timer is set for something gathered.
+  bool may_rest() const MPLITE_SIGNAL_SAFE { return !(guarding_ && is_timer_set()); }
+  void rest_begins() MPLITE_SIGNAL_SAFE { resting_ = ends_rest_ = true; }
+  bool is_resting() const MPLITE_SIGNAL_SAFE { return resting_; }
+  void disarmed() { resting_ = false; }
+  // On the way out, armed: the timer that was to end the rest went to somebody who took its signal.
+  bool has_overslept(std::int64_t now_ns) const {
+    return resting_ && (!is_timer_set() || now_ns >= timer_due_ns_ + kOverdueNs);
+  }
+
   // The application has taken the signal: the next departure finds another.
   void signal_is_gone() MPLITE_SIGNAL_SAFE { grace_.ran_out(); }
 
@@ -151,7 +166,10 @@ class ArmingPolicy {
   bool always_ = false;
   std::atomic<bool> timer_set_{false};
   bool guarding_ = false;  // it was set for what is gathered
-  bool departed_ = false;  // helper: unarmed, since a timer found nobody away
+  unsigned openings_ = 0;
+  bool resting_ = false;
+  bool ends_rest_ = false;  // the timer that is set, or went off last
+  bool departed_ = false;   // helper: unarmed, since a timer found nobody away
   std::int64_t timer_due_ns_ = 0;
   std::int64_t recheck_ns_ = 0;                 // 0: what is armed was not armed by a timer
   std::int64_t handshakes_ns_ = kHandshakesNs;  // what is left

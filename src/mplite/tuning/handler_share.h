@@ -17,22 +17,25 @@ class HandlerShare {
  public:
   // What the handler may take at once.
   static constexpr std::int64_t kBurstNs = 50'000'000;
-  // What the application gets at a time then. Others' accesses wait for so long.
-  static constexpr std::int64_t kRestNs = 2'000'000;
+  // What the application gets at a time then: what it is owed, within these. Others' accesses wait
+  // for so long.
+  static constexpr std::int64_t kRestMinNs = 2'000'000, kRestMaxNs = 50'000'000;
   // So much of the time is for each byte: a core that enciphers moves one in half of that.
   static constexpr std::int64_t kNsPerByte = 2;
 
   void set_on(bool on) { on_ = on; }
 
-  // A handler ends, which took `spent_ns` and moved `bytes`. True: it is not to come again for
-  // kRestNs.
-  bool handled(std::int64_t now_ns, std::int64_t spent_ns, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+  // A handler ends, which took `spent_ns` and moved `bytes`. Returns for how long it is not to come
+  // again; 0: it may. A handler that was stopped (SIGSTOP) took no more than kRestMaxNs.
+  std::int64_t handled(std::int64_t now_ns, std::int64_t spent_ns,
+                       std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
     const std::int64_t apart_ns = std::max<std::int64_t>(now_ns - spent_ns - before_ns_, 0);
     const std::int64_t counts_ns =
         std::max<std::int64_t>(spent_ns - kNsPerByte * static_cast<std::int64_t>(bytes), 0);
     before_ns_ = now_ns;
-    owed_ns_ = std::max<std::int64_t>(owed_ns_ - apart_ns, 0) + counts_ns;
-    return on_ && owed_ns_ > kBurstNs;
+    owed_ns_ =
+        std::min(std::max<std::int64_t>(owed_ns_ - apart_ns, 0) + counts_ns, kBurstNs + kRestMaxNs);
+    return on_ && owed_ns_ > kBurstNs ? std::max(owed_ns_ - kBurstNs, kRestMinNs) : 0;
   }
 
  private:
