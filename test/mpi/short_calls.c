@@ -2,7 +2,9 @@
 // window by MPI_Win_sync (the loop of a queue lock), rank 0 puts it there, by accumulates and by
 // puts in turns. Before that rank 0 sends messages that rank 1 receives at the end: more than the
 // signal handler has blocks for. One line: the average and the longest time of a flush.
-//   short_calls [ROUNDS]
+//   short_calls [ROUNDS [attributes]]
+// attributes: a communicator is freed while a receive is open, after an attribute has been made:
+// only the application's own calls may run what deletes attributes.
 #include "mpi_test.h"
 
 #define MESSAGES 20
@@ -12,7 +14,7 @@ int main(int argc, char **argv)
 {
     const int rounds = argc > 1 ? atoi(argv[1]) : 50;
     static char data[MESSAGES][BYTES];
-    MPI_Request sends[MESSAGES];
+    MPI_Request sends[MESSAGES], open_receive = MPI_REQUEST_NULL;
     int sent = 0;
     double sum = 0, longest = 0;
     volatile int *memory;
@@ -24,6 +26,14 @@ int main(int argc, char **argv)
     *memory = 0;
     MPI_Win_lock_all(0, window);
     MPI_Win_sync(window);
+    if (argc > 2) {
+        MPI_Comm comm;
+        int key;
+        MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+        MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, MPI_COMM_NULL_DELETE_FN, &key, NULL);
+        MPI_Irecv(NULL, 0, MPI_BYTE, 1 - my_rank, 8, MPI_COMM_WORLD, &open_receive);
+        MPI_Comm_free(&comm);
+    }
     MPI_Barrier(MPI_COMM_WORLD);
     for (int value = 1; value <= rounds; value++) {
         if (my_rank == 0) {
@@ -50,6 +60,10 @@ int main(int argc, char **argv)
         MPI_Barrier(MPI_COMM_WORLD);
     }
     MPI_Win_unlock_all(window);
+    if (open_receive != MPI_REQUEST_NULL) {
+        MPI_Send(NULL, 0, MPI_BYTE, 1 - my_rank, 8, MPI_COMM_WORLD);
+        MPI_Wait(&open_receive, MPI_STATUS_IGNORE);
+    }
     if (my_rank == 0) {
         MPI_Waitall(sent, sends, MPI_STATUSES_IGNORE);
     } else if (my_rank == 1) {

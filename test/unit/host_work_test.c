@@ -257,6 +257,9 @@ START_TEST(attributes_are_deleted_in_the_applications_calls_only) {
   used = 1; /* a message holds the last reference */
   MPIDI_LITE_object_is_freed();
   ck_assert(does_nothing());
+  host_passes = 0;
+  MPIDI_LITE_pass_in_call();
+  ck_assert_int_eq(host_passes, 1); /* which is one of the application's calls */
   used = 0;
   ck_assert(moves_schedules());
   MPIDI_LITE_object_is_freed(); /* nothing holds it */

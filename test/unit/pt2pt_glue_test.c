@@ -386,6 +386,9 @@ static bool all_local;
 bool host_rank_is_local(int rank, const MPIR_Comm* of) {
   return all_local || rank == OWN_RANK || rank == NEIGHBOUR;
 }
+bool host_av_is_local(const MPIDI_av_entry_t* av) {
+  return host_rank_is_local((int)(av - ranks), &comm);
+}
 
 /* Every rank's share, given what this one's is: the others have exposed theirs as key 100 + rank,
  * of kWindow bytes, but rank 2, which has none. */
@@ -1785,9 +1788,10 @@ START_TEST(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_mess
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_target = 1, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_window = 1, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OWN_RANK, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_START, .rank = NEIGHBOUR, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = 2, .by_host = true} /* not exposed */
   };
-  ck_assert_uint_eq(sizeof cases / sizeof *cases, 12);
+  ck_assert_uint_eq(sizeof cases / sizeof *cases, 13);
   begin_epoch(cases[_i].epoch, cases[_i].assert);
   locked_target.remote_acc_cmpl_cnts = cases[_i].of_target;
   win.remote_acc_cmpl_cnts = cases[_i].of_window;
@@ -2476,7 +2480,7 @@ int main(void) {
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
-  ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 12);
+  ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 13);
   ADD(accumulate_of_other_types_and_operations_is_the_hosts);
   ADD(accumulate_whose_data_has_not_left_is_waited_for);
   ADD(accumulate_that_the_device_refuses_or_that_is_outside_is_an_error);

@@ -5,7 +5,8 @@
  * Active messages are delivered in order. So what ends the epoch is delivered behind the
  * accumulate, which is done when it has been delivered. The host's accumulates are not always: the
  * host puts one off until earlier ones, of anybody, are done. Accumulates of one origin are
- * ordered, so while any of the host's is under way to that target, the host does this one, too. */
+ * ordered, so while any of the host's is under way to that target, the host does this one, too. And
+ * what ends the epoch at a rank of this node goes by shared memory. */
 #include "lite_rma.h"
 
 struct accumulate {
@@ -80,7 +81,7 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
         target = &MPIDI_LITE_WIN(win).targets[target_rank];
     if (target == NULL || target->key == 0 || origin_count <= 0 || origin_count != target_count ||
         origin_datatype != target_datatype || !is_elementwise(origin_datatype, op) ||
-        MPIDI_LITE_is_gpu_memory(origin_addr))
+        MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av))
         goto by_host;
     const MPIDIG_win_target_t *const host = MPIDIG_win_target_find(win, target_rank);
     if (!ends_by_message(win, host) || !host_has_none_under_way(win, host))

@@ -226,11 +226,15 @@ void MPIDI_LITE_schedule_begins(lite_starter starter)
 }
 
 /* In a call, of which nobody knows whether it looks at anything; ordinary context, with the lock of
- * calls. What the thread leaves to the application's own waits is left here, too. */
+ * calls. Schedules that call the application are left to its own waits here, too; what the end of a
+ * request may call is called in this call of the application's, as it would be in any other. */
 void MPIDI_LITE_pass_in_call(void)
 {
+    const bool without_schedules = schedule_calls_application || progress_calls_application;
+
     lite_host_moved();
-    for (int passes = 0; passes < PASSES_MAX && pass_of_thread() && lite_host_moved(); passes++)
+    for (int passes = 0; passes < PASSES_MAX && pass(without_schedules) && lite_host_moved();
+         passes++)
         continue;
 }
 

@@ -127,6 +127,8 @@ extern MPIDI_POSIX_global_t MPIDI_POSIX_global;
 
 bool host_rank_is_local(int rank, const MPIR_Comm* comm);
 #define MPIDI_rank_is_local(rank, comm) host_rank_is_local(rank, comm)
+bool host_av_is_local(const MPIDI_av_entry_t* av);
+#define MPIDI_av_is_local(av) host_av_is_local(av)
 int host_allgather(void* buffer, MPI_Aint bytes, MPIR_Comm* comm);
 #define MPIR_Allgather(in, in_count, in_type, buffer, count, type, comm, last) \
   ((void)(last), host_allgather(buffer, count, comm))
