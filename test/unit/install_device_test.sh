@@ -158,6 +158,8 @@ for row in "4.0.3 2 3 0 0 0 1 5 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   install --force "$work/mpich"
   # shellcheck disable=SC2086  # words
   verdict "edits_the_host $version" edits_are $edits
+  verdict "looks_for_errors $version" test "$(grep -c -A 2 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/request/mpir_request.c")" = 1
+  verdict "names_windows $version" grep -q 'generate_win_id(win_comm_ptr)' "$work/mpich/src/mpid/ch4/src/mpidig_win.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   install --remove "$work/mpich"
@@ -172,6 +174,26 @@ full_tree4 4.3.2
 echo 'something else' >"$work/mpich/src/mpid/ch4/shm/src/shm_progress.h"
 install "$work/mpich"
 verdict refuses_a_tree_that_was_changed says "does not poll shared memory the way that MPICH 4.3.2 does"
+# What somebody has changed since is not lost, and another version's originals are not put in its place.
+full_tree4 4.3.2
+install "$work/mpich"
+verdict puts_in_once_more test "$(ours_in src/ch4_win.c)" = 1
+install "$work/mpich"
+verdict puts_in_once_more test "$(ours_in src/ch4_win.c)" = 1
+echo '/* their own */' >>"$work/mpich/src/mpid/ch4/src/ch4_win.c"
+install "$work/mpich"
+verdict keeps_a_change_of_somebody_else says "ch4_win.c was changed since the device was put in"
+verdict keeps_a_change_of_somebody_else grep -q 'their own' "$work/mpich/src/mpid/ch4/src/ch4_win.c"
+install --remove "$work/mpich"
+full_tree4 4.3.2
+install "$work/mpich"
+cp "$work/mpich/.ch_lite/ch4_win.c" "$work/mpich/.ch_lite/ch4_win.c.new"
+echo '/* what an older script made */' >"$work/mpich/.ch_lite/ch4_win.c" # as after an interruption
+install "$work/mpich"
+verdict goes_on_after_an_interruption test "$(ours_in src/ch4_win.c)" = 1 -a ! -e "$work/mpich/.ch_lite/ch4_win.c.new"
+sed -i 's/4\.3\.2/4.3.1/' "$work/mpich/maint/version.m4"
+install "$work/mpich"
+verdict refuses_what_has_become_another_version says "was another version of MPICH when the device was put in"
 # An older script took 4.0.3 too: what it left can be taken out.
 tree4 4.0.3
 mkdir -p "$work/mpich/modules/lite" "$work/mpich/.ch_lite"

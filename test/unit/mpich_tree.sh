@@ -87,6 +87,14 @@ whole_mpich_tree() { # DIRECTORY VERSION
   (cd "$1" && sh maint/tuning/coll/json_gen.sh)
   echo '                fstack[i].f = 0;' >"$1/src/mpi/init/init_util.c"
   echo '    ++MPIDIG_WIN(win, sync).pw.count;' >"$ch4/src/mpidig_rma_callbacks.c"
+  mkdir -p "$1/src/mpi/request"
+  {
+    echo 'int MPIR_Request_completion_processing(MPIR_Request * request_ptr, MPI_Status * status)'
+    printf '{\n        case MPIR_REQUEST_KIND__PREQUEST_SEND:\n}\n'
+    echo 'int MPIR_Request_get_error(MPIR_Request * request_ptr)'
+    printf '{\n        case MPIR_REQUEST_KIND__PREQUEST_SEND:\n}\n'
+  } >"$1/src/mpi/request/mpir_request.c"
+  echo '    MPIDIG_WIN(win, win_id) = MPIDIG_generate_win_id(comm_ptr);' >"$ch4/src/mpidig_win.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {
     echo '        unsigned world_id = MPIR_Process.world_id;'
