@@ -115,7 +115,10 @@ class ClusterPlace(Place):
         self.ssh, self.directory = shlex.split(ssh), directory
 
     def launcher(self):
-        return self.ssh[0] if self.ssh != ["ssh"] else ""
+        if self.ssh == ["ssh"]:
+            return ""
+        # mpiexec takes a program's name, no options
+        return self.ssh[0] if len(self.ssh) == 1 else self.script("launch", f'exec {shlex.join(self.ssh)} "$@"\n')
 
     def remote_shell(self):
         return self.ssh

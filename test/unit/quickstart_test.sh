@@ -92,6 +92,13 @@ quickstart_tarball "$work/empty.tar.gz"
 verdict what_is_no_tarball_is_refused says "could not unpack"
 quickstart_tarball "$work/nowhere.tar.gz"
 verdict missing_tarball_is_refused says "cannot be read"
+quickstart_tarball "$work"
+verdict folder_is_no_tarball says "cannot be read"
+quickstart --prefix ""
+verdict empty_value_is_refused says "--prefix needs a value"
+quickstart --prefix "$work/a b"
+verdict blanks_in_a_path_are_refused says "take no path with blanks"
+verdict blanks_in_a_path_are_refused test "$status" = 2
 verdict nothing_is_fetched test ! -e "$work/forbidden"
 
 # ---- distributions: apt and dpkg say what a distribution's would; what they are asked for is kept ----

@@ -169,6 +169,25 @@ class Writing(unittest.TestCase):
             self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
             self.assertEqual(sorted(os.listdir(directory)), ["compare.json", "mine"])
 
+    def test_figures_of_test_hosts_are_written_only_where_asked(self):
+        with tempfile.TemporaryDirectory() as directory:
+            whole = result(USUAL)
+            whole["about"]["where"] = "test hosts (network namespaces, veth)"
+            done = self.run_tune(directory, whole=whole)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("LITE_EAGER_MAX=256K", done.stdout)
+            self.assertIn("these are figures of test hosts", done.stderr)
+            self.assertEqual(os.listdir(directory), ["compare.json"])
+            self.assertEqual(self.run_tune(directory, "--profile", os.path.join(directory, "mine"), whole=whole).returncode, 0)
+            self.assertEqual(sorted(os.listdir(directory)), ["compare.json", "mine"])
+
+    def test_the_table_is_there_where_the_profile_cannot_be_written(self):
+        with tempfile.TemporaryDirectory() as directory:
+            done = self.run_tune(directory, "--profile", "/proc/nowhere/profile")
+            self.assertEqual(done.returncode, 2)
+            self.assertIn("LITE_EAGER_MAX=256K", done.stdout)
+            self.assertIn("the profile cannot be written", done.stderr)
+
     def test_a_loaded_machine_writes_nothing(self):
         loaded = shaken(ALIKE, 3, [{}, {"short": 1.1}, {"short": 2.0}])
         with tempfile.TemporaryDirectory() as directory:

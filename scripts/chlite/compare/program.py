@@ -26,6 +26,13 @@ def main():
         except (OSError, ValueError, KeyError, TypeError) as error:
             die(f"--from {options.source}: no result of scripts/compare: {error}")
     else:
+        # it may take an hour
+        try:
+            os.makedirs(options.out, exist_ok=True)
+        except OSError as error:
+            die(f"--out {options.out}: {error}")
+        if not os.access(options.out, os.W_OK):
+            die(f"--out {options.out}: cannot be written to")
         try:
             result = measure_all(options)
         except KeyboardInterrupt:
@@ -44,12 +51,12 @@ def main():
             return 0
         whole = {**result, "points": points}
         lines = table(result, points)
+        print(json.dumps(whole) if options.json else "\n".join(lines), flush=True)
         if not options.source:
             with open(os.path.join(options.out, "compare.json"), "w", encoding="utf-8") as text:
                 json.dump(whole, text)
         with open(os.path.join(options.out, "compare.txt"), "w", encoding="utf-8") as text:
             text.write("\n".join(lines) + "\n")
-        print(json.dumps(whole) if options.json else "\n".join(lines), flush=True)
         if not options.no_plots:
             try:
                 for path in draw(result, points, options.out):
