@@ -57,6 +57,10 @@ while read -r call requests percent late look; do
   result $? "MPI_$call of $requests notices its message after $late ms" "$out"
 done < <(sed -nE 's/^many_requests call=(\S+) requests=([0-9]+) cpu_percent=([0-9.]+) late_ms=([0-9.]+) look_percent=([0-9.]+)$/\1 \2 \3 \4 \5/p' "$out")
 
+job 60 3 "$programs/testall"
+passed testall
+result $? "MPI_Testall of persistent collectives and partitioned messages" "$out"
+
 # MPI_Test in a loop, more ranks than cores: nobody sleeps
 job 120 4 "$programs/many_requests" spin 500
 [ "$code" = 0 ]

@@ -42,6 +42,10 @@ if [ "$controller" != sync ]; then
   average=$(sed -nE 's/^short_calls: .* average ([0-9]+)\..*/\1/p' "$out")
   [ "$code" = 0 ] && [ "${average:-9}" -lt 5 ]
   result $? "a target in a loop of MPI_Win_sync serves accumulates and puts" "$out"
+  job 60 2 "$programs/short_calls" 50 attributes
+  average=$(sed -nE 's/^short_calls: .* average ([0-9]+)\..*/\1/p' "$out")
+  [ "$code" = 0 ] && [ "${average:-9}" -lt 5 ]
+  result $? "and so it does when an object was freed while a receive was open" "$out"
 fi
 
 # who reads a word without end leaves its target the time to change it
@@ -62,4 +66,7 @@ for local in 0 1; do
   passed epochs
   result $? "accumulates in every kind of epoch are whole and in order, NOLOCAL=$local" "$out"
 done
+job 60 4 "$programs/window_names"
+passed window_names
+result $? "windows that outlive their communicators are not taken for others" "$out"
 plan
