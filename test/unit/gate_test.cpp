@@ -26,6 +26,11 @@ void count_drain(void*) {
   ++g_drains;
 }
 
+void turn_a_handler_away(Gate& gate) {
+  Hold hold(gate);
+  ck_assert(!gate.try_enter());
+}
+
 }  // namespace
 
 START_TEST(hold_nests_within_a_thread) {
@@ -107,10 +112,7 @@ START_TEST(handler_that_comes_while_draining_is_drained_as_well) {
         if (--left > 0) ck_assert(!g_gate->try_enter());
       },
       nullptr);
-  {
-    Hold hold(gate);
-    ck_assert(!gate.try_enter());
-  }
+  turn_a_handler_away(gate);
   ck_assert_int_eq(g_drains.load(), 3);
   ck_assert(!gate.held());
 }
@@ -136,10 +138,7 @@ START_TEST(handlers_that_come_without_end_do_not_keep_the_holder) {
   g_gate = &gate;
   g_without_end = true;
   gate.set_drain(drain_in_vain, nullptr, come_again);
-  {
-    Hold hold(gate);
-    ck_assert(!gate.try_enter());
-  }
+  turn_a_handler_away(gate);
   ck_assert_int_eq(g_drains.load(), Gate::kDrainsMax);
   ck_assert_int_eq(g_comes_again.load(), 1);
   ck_assert(g_open_then);
@@ -157,10 +156,7 @@ START_TEST(without_anybody_to_come_again_the_holder_drains_to_the_end) {
   Gate gate;
   g_gate = &gate;
   gate.set_drain(drain_in_vain, nullptr);
-  {
-    Hold hold(gate);
-    ck_assert(!gate.try_enter());
-  }
+  turn_a_handler_away(gate);
   ck_assert_int_eq(g_drains.load(), 100);
   ck_assert(!gate.held());
 }
