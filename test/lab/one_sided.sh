@@ -66,6 +66,10 @@ for local in 0 1; do
   passed epochs
   result $? "accumulates in every kind of epoch are whole and in order, NOLOCAL=$local" "$out"
 done
+# of ranks of one host by active messages, too
+job 120 4 "$programs/epochs" 2 disable_shm_accumulate
+passed epochs
+result $? "and so they are with the hint disable_shm_accumulate" "$out"
 job 60 4 "$programs/window_names"
 passed window_names
 result $? "windows that outlive their communicators are not taken for others" "$out"

@@ -1,9 +1,10 @@
-/* Accumulates in every kind of epoch. Three ranks or more, on any hosts: epochs [ROUNDS]. Each rank
- * accumulates onto all others: a few elements and many, of several types, by operations that
- * commute (sums, products, the greatest) and, in places of its own, by MPI_REPLACE, with contiguous
- * and strided datatypes by turns, of which the last one must stay. Behind each epoch, and behind a
- * flush in it, all data is looked at. At last rank 1 begins an accumulate that its target cannot
- * finish, does a short one behind it and rests, while rank 2 does others in an epoch of its own. */
+/* Accumulates in every kind of epoch. Three ranks or more, on any hosts: epochs [ROUNDS [HINT]].
+ * Each rank accumulates onto all others: a few elements and many, of several types, by operations
+ * that commute (sums, products, the greatest) and, in places of its own, by MPI_REPLACE, with
+ * contiguous and strided datatypes by turns, of which the last one must stay. Behind each epoch,
+ * and behind a flush in it, all data is looked at. At last rank 1 begins an accumulate that its
+ * target cannot finish, does a short one behind it and rests, while rank 2 does others in an epoch
+ * of its own. HINT is an info key of the window, set to true. */
 #include <stdbool.h>
 
 #include "mpi_test.h"
@@ -13,6 +14,9 @@ enum { SUMS = 0, MANY_SUMS = FEW, PRODUCTS = MANY_SUMS + MANY, GREATEST, PLACES 
 
 static int *memory; /* PLACES integers, and two for each rank at the end */
 static int *many;
+/* Origin data, which must stay until the epoch ends. */
+static int one = 1, two = 2, mine;
+static int steps[STEPS + 1][2];
 static MPI_Win win;
 static MPI_Group others;
 static MPI_Datatype strided; /* two integers with a hole between them */
@@ -29,21 +33,18 @@ static void clear(void)
 
 static void accumulate_onto(int target)
 {
-    const int one = 1, two = 2, mine = 100 + my_rank;
-
     for (int i = 0; i < FEW; i++)
         MPI_Accumulate(&one, 1, MPI_INT, target, SUMS + i, 1, MPI_INT, MPI_SUM, win);
     MPI_Accumulate(many, MANY, MPI_INT, target, MANY_SUMS, MANY, MPI_INT, MPI_SUM, win);
     MPI_Accumulate(&two, 1, MPI_INT, target, PRODUCTS, 1, MPI_INT, MPI_PROD, win);
     MPI_Accumulate(&mine, 1, MPI_INT, target, GREATEST, 1, MPI_INT, MPI_MAX, win);
     for (int step = 1; step <= STEPS; step++) {
-        const int value[2] = {1000 * step + my_rank, 0};
         if (step % 3 == 2)
-            MPI_Accumulate(value, 2, MPI_INT, target, PLACES + my_rank, 1, strided, MPI_REPLACE,
-                           win);
+            MPI_Accumulate(steps[step], 2, MPI_INT, target, PLACES + my_rank, 1, strided,
+                           MPI_REPLACE, win);
         else
-            MPI_Accumulate(value, 1, MPI_INT, target, PLACES + my_rank, 1, MPI_INT, MPI_REPLACE,
-                           win);
+            MPI_Accumulate(steps[step], 1, MPI_INT, target, PLACES + my_rank, 1, MPI_INT,
+                           MPI_REPLACE, win);
     }
 }
 
@@ -160,7 +161,7 @@ static void by_lock_all(void)
 static void beside_one_that_rests(double seconds)
 {
     enum { BLOCKS = 3000 };
-    const int one = 1, value = 7, last = 9;
+    const int value = 7, last = 9;
     int *places = malloc(BLOCKS * sizeof(int)), *ones = malloc(BLOCKS * sizeof(int));
     MPI_Datatype scattered;
 
@@ -212,12 +213,20 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     const int rounds = argc > 1 ? atoi(argv[1]) : 5;
     MPI_Group all;
+    MPI_Info info;
 
+    mine = 100 + my_rank;
+    for (int step = 1; step <= STEPS; step++)
+        steps[step][0] = 1000 * step + my_rank;
     many = malloc(MANY * sizeof(int));
     for (int i = 0; i < MANY; i++)
         many[i] = 1 + i % 7;
-    MPI_Win_allocate((PLACES + 2 * ranks) * (MPI_Aint) sizeof(int), sizeof(int), MPI_INFO_NULL,
+    MPI_Info_create(&info);
+    if (argc > 2)
+        MPI_Info_set(info, argv[2], "true");
+    MPI_Win_allocate((PLACES + 2 * ranks) * (MPI_Aint) sizeof(int), sizeof(int), info,
                      MPI_COMM_WORLD, &memory, &win);
+    MPI_Info_free(&info);
     MPI_Type_vector(2, 1, ranks, MPI_INT, &strided);
     MPI_Type_commit(&strided);
     MPI_Comm_group(MPI_COMM_WORLD, &all);
