@@ -70,6 +70,9 @@ done
 job 120 4 "$programs/epochs" 2 disable_shm_accumulate
 passed epochs
 result $? "and so they are with the hint disable_shm_accumulate" "$out"
+job 120 4 "$programs/epochs" 1 none spawn
+passed epochs
+result $? "and so they are in a window of two jobs" "$out"
 job 60 4 "$programs/window_names"
 passed window_names
 result $? "windows that outlive their communicators are not taken for others" "$out"

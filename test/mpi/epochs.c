@@ -1,10 +1,12 @@
-/* Accumulates in every kind of epoch. Three ranks or more, on any hosts: epochs [ROUNDS [HINT]].
+/* Accumulates in every kind of epoch. Three ranks or more, on any hosts:
+ * epochs [ROUNDS [HINT [spawn]]].
  * Each rank accumulates onto all others: a few elements and many, of several types, by operations
  * that commute (sums, products, the greatest) and, in places of its own, by MPI_REPLACE, with
  * contiguous and strided datatypes by turns, of which the last one must stay. Behind each epoch,
  * and behind a flush in it, all data is looked at. At last rank 1 begins an accumulate that its
  * target cannot finish, does a short one behind it and rests, while rank 2 does others in an epoch
- * of its own. HINT is an info key of the window, set to true. */
+ * of its own. HINT is an info key of the window, set to true. With `spawn`, the job spawns as many
+ * ranks as it has, and the window is one of both jobs. */
 #include <stdbool.h>
 
 #include "mpi_test.h"
@@ -18,6 +20,7 @@ static int *many;
 static int one = 1, two = 2, mine;
 static int steps[STEPS + 1][2];
 static MPI_Win win;
+static MPI_Comm everybody; /* the world, or both jobs */
 static MPI_Group others;
 static MPI_Datatype strided; /* two integers with a hole between them */
 
@@ -28,7 +31,7 @@ static void clear(void)
         memory[i] = 0;
     memory[PRODUCTS] = 1;
     MPI_Win_unlock(my_rank, win);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
 }
 
 static void accumulate_onto(int target)
@@ -69,7 +72,7 @@ static void check_whole(const char *kind)
         CHECK(rank == my_rank || memory[PLACES + rank] == 1000 * STEPS + rank,
               "%s: what rank %d wrote last is %d", kind, rank, memory[PLACES + rank]);
     MPI_Win_unlock(my_rank, win);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
 }
 
 /* What this rank has put there is there. */
@@ -122,7 +125,7 @@ static void by_locks(int type, int assert, int flush, const char *kind)
             check_flushed(target, kind);
         MPI_Win_unlock(target, win);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
     check_whole(kind);
 }
 
@@ -141,7 +144,7 @@ static void by_shared_locks(bool flush, const char *kind)
             check_flushed((my_rank + i) % ranks, kind);
         MPI_Win_unlock((my_rank + i) % ranks, win);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
     check_whole(kind);
 }
 
@@ -152,7 +155,7 @@ static void by_lock_all(void)
     for (int i = 1; i < ranks; i++)
         accumulate_onto((my_rank + i) % ranks);
     MPI_Win_unlock_all(win);
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
     check_whole("lock_all");
 }
 
@@ -176,24 +179,24 @@ static void beside_one_that_rests(double seconds)
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
         MPI_Accumulate(ones, BLOCKS, MPI_INT, 0, MANY_SUMS, 1, scattered, MPI_REPLACE, win);
         MPI_Accumulate(&last, 1, MPI_INT, 0, MANY_SUMS, 1, MPI_INT, MPI_REPLACE, win);
-        MPI_Send(NULL, 0, MPI_INT, 2, 0, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_INT, 2, 0, everybody);
         rest(seconds);
         MPI_Win_unlock(0, win);
     } else if (my_rank == 2) {
-        MPI_Recv(NULL, 0, MPI_INT, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_INT, 1, 0, everybody, MPI_STATUS_IGNORE);
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
         MPI_Accumulate(&value, 1, MPI_INT, 0, PLACES, 1, MPI_INT, MPI_REPLACE, win);
         MPI_Accumulate(&one, 1, MPI_INT, 0, SUMS, 1, MPI_INT, MPI_SUM, win);
         MPI_Win_unlock(0, win);
-        MPI_Send(NULL, 0, MPI_INT, 0, 0, MPI_COMM_WORLD);
+        MPI_Send(NULL, 0, MPI_INT, 0, 0, everybody);
     } else if (my_rank == 0) {
-        MPI_Recv(NULL, 0, MPI_INT, 2, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        MPI_Recv(NULL, 0, MPI_INT, 2, 0, everybody, MPI_STATUS_IGNORE);
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
         CHECK(memory[PLACES] == value && memory[SUMS] == one,
               "rank 2 has unlocked, and %d and %d are here", memory[PLACES], memory[SUMS]);
         MPI_Win_unlock(0, win);
     }
-    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Barrier(everybody);
     if (my_rank == 0) {
         int sum = 0;
         MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, win);
@@ -208,6 +211,37 @@ static void beside_one_that_rests(double seconds)
     free(places);
 }
 
+static void join_jobs(char **argv, bool spawns)
+{
+    MPI_Comm other;
+
+    everybody = MPI_COMM_WORLD;
+    if (!spawns)
+        return;
+    MPI_Comm_get_parent(&other);
+    const bool is_spawned = other != MPI_COMM_NULL;
+    if (!is_spawned)
+        MPI_Comm_spawn(argv[0], argv + 1, ranks, MPI_INFO_NULL, 0, MPI_COMM_WORLD, &other,
+                       MPI_ERRCODES_IGNORE);
+    MPI_Intercomm_merge(other, is_spawned, &everybody);
+    MPI_Comm_disconnect(&other);
+    MPI_Comm_rank(everybody, &my_rank);
+    MPI_Comm_size(everybody, &ranks);
+}
+
+/* What both jobs found is told by the first one's rank 0. */
+static void part_jobs(void)
+{
+    int found[2] = {checks_done, checks_failed};
+
+    if (everybody == MPI_COMM_WORLD)
+        return;
+    MPI_Reduce(my_rank == 0 ? MPI_IN_PLACE : found, found, 2, MPI_INT, MPI_SUM, 0, everybody);
+    checks_done = my_rank == 0 ? found[0] : 0;
+    checks_failed = my_rank == 0 ? found[1] : 0;
+    MPI_Comm_disconnect(&everybody);
+}
+
 int main(int argc, char **argv)
 {
     start(&argc, &argv);
@@ -215,6 +249,7 @@ int main(int argc, char **argv)
     MPI_Group all;
     MPI_Info info;
 
+    join_jobs(argv, argc > 3 && strcmp(argv[3], "spawn") == 0);
     mine = 100 + my_rank;
     for (int step = 1; step <= STEPS; step++)
         steps[step][0] = 1000 * step + my_rank;
@@ -225,11 +260,11 @@ int main(int argc, char **argv)
     if (argc > 2)
         MPI_Info_set(info, argv[2], "true");
     MPI_Win_allocate((PLACES + 2 * ranks) * (MPI_Aint) sizeof(int), sizeof(int), info,
-                     MPI_COMM_WORLD, &memory, &win);
+                     everybody, &memory, &win);
     MPI_Info_free(&info);
     MPI_Type_vector(2, 1, ranks, MPI_INT, &strided);
     MPI_Type_commit(&strided);
-    MPI_Comm_group(MPI_COMM_WORLD, &all);
+    MPI_Comm_group(everybody, &all);
     MPI_Group_excl(all, 1, &my_rank, &others);
     for (int round = 0; round < rounds; round++) {
         by_posts();
@@ -250,5 +285,6 @@ int main(int argc, char **argv)
     MPI_Type_free(&strided);
     MPI_Win_free(&win);
     free(many);
+    part_jobs();
     return finish("epochs");
 }
