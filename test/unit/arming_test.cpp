@@ -159,46 +159,33 @@ START_TEST(the_timer_arms_who_stays_away_and_nobody_else) {
 }
 END_TEST
 
-START_TEST(armed_late_the_mask_is_checked_ever_more_seldom) {
+START_TEST(armed_by_a_timer_the_mask_is_looked_at_again_until_it_is_unarmed) {
   ArmingPolicy policy;
   std::int64_t now = 1;
   ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);  // not by the timer
   make_trusting(policy, &now);
   ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
-  ck_assert_int_eq(policy.armed_late(), ArmingPolicy::kRecheckMinNs);
-  std::int64_t delay_ns = ArmingPolicy::kRecheckMinNs;
-  for (int i = 0; i < 12; ++i) {
-    ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kOpenAgain);
-    const std::int64_t next_ns = policy.opened_again(false);
-    ck_assert_int_ge(next_ns, delay_ns);
-    delay_ns = next_ns;
-  }
-  ck_assert_int_eq(delay_ns, ArmingPolicy::kRecheckMaxNs);
+  ck_assert_int_eq(policy.armed_late(), Reopening::kMinNs);
+  ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kOpenAgain);
   ck_assert(policy.leave(kSend, now, true, true) == Departure::kArm);  // the trust is lost
   policy.alarm(now, false, false, false);  // unarmed since: nothing to check any more
   ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);
 }
 END_TEST
 
-START_TEST(a_rest_ends_with_the_timer_and_the_mask_is_checked_again) {
+START_TEST(a_rest_ends_with_the_timer_and_waits_for_what_is_gathered) {
   ArmingPolicy p;
   ck_assert(p.may_rest());
   p.timer_set(2'000'000);
-  p.rest_begins();
-  ck_assert(p.is_resting());
+  p.begin_rest();
   ck_assert(!p.timer_fired());
   ck_assert_int_eq(p.alarm(2'000'000, false, true, true).kind, Alarm::kOpenAgain);
-  ck_assert_int_gt(p.opens_later(), 0);  // the application has the signal for a moment
-  ck_assert(p.is_resting());
-  ck_assert_int_eq(p.opened_again(true), ArmingPolicy::kRecheckMinNs);
-  ck_assert(!p.is_resting());
+  p.reopening().opened(true);
   // Again and again, where somebody blocks it again and again.
   ck_assert_int_eq(p.alarm(4'000'000, false, true, true).kind, Alarm::kOpenAgain);
-  ck_assert_int_gt(p.opened_again(false), ArmingPolicy::kRecheckMinNs);
-  ck_assert_int_eq(p.opened_again(true), ArmingPolicy::kRecheckMinNs);
   p.guard(5'000'000, ArmingPolicy::kGatherNs);
   p.timer_set(5'000'000 + ArmingPolicy::kGatherNs);
-  ck_assert(!p.may_rest());  // what is gathered waits for the timer
+  ck_assert(!p.may_rest());
 }
 END_TEST
 
@@ -208,12 +195,12 @@ START_TEST(a_rest_whose_timer_went_to_somebody_else_is_noticed) {
   ArmingPolicy p;
   ck_assert(!p.has_overslept(kDue));
   p.timer_set(kDue);
-  p.rest_begins();
+  p.begin_rest();
   ck_assert(!p.has_overslept(kDue));
   ck_assert(p.has_overslept(kDue + ArmingPolicy::kOverdueNs));
   p.timer_gone();
   ck_assert(p.has_overslept(1));
-  p.disarmed();
+  p.reopening().disarmed();
   ck_assert(!p.has_overslept(1));
 }
 END_TEST
@@ -226,8 +213,8 @@ START_TEST(a_timer_that_ends_a_rest_in_vain_is_not_set_later_for_that) {
   const std::int64_t before_ns = p.departure_timer_ns(now);
   for (int i = 0; i < 100; ++i) {
     p.timer_set(now + 2'000'000);
-    p.rest_begins();
-    p.disarmed();
+    p.begin_rest();
+    p.reopening().disarmed();
     p.timer_fired();
     ck_assert_int_eq(p.alarm(now, false, false, false).kind, Alarm::kNothing);
   }

@@ -313,6 +313,34 @@ END_TEST
 std::function<void()> other_thread;  // what it does in the middle of the next look for work
 std::atomic<bool> work{false};
 
+bool lets_signals_through() {
+  sigset_t mask;
+  pthread_sigmask(SIG_SETMASK, nullptr, &mask);
+  return sigismember(&mask, SIGIO) == 0;
+}
+
+// MPI_THREAD_MULTIPLE: the owner of the signal is in a wait while another thread leaves, and comes
+// out of it without another poll.
+START_TEST(owner_that_comes_out_of_a_wait_behind_another_thread_is_armed) {
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  Controller controller;
+  Controller::Options options;
+  options.progress = [](void*) {};
+  char error[256];
+  ck_assert_int_eq(controller.start(*ranks.side[0].engine, options, error, sizeof error), 0);
+  controller.set_always(true);
+  controller.leave_library();
+  ck_assert(lets_signals_through());
+  controller.enter_wait();
+  ck_assert(!lets_signals_through());
+  std::thread([&] { controller.leave_library(); }).join();
+  ck_assert(!lets_signals_through());
+  controller.stay_away();
+  ck_assert(lets_signals_through());
+  controller.stop();
+}
+END_TEST
+
 // MPI_THREAD_MULTIPLE: one thread leaves, and finds that the host has no work; before it has said
 // so another one starts some. What that one sees on its way out is still to make it ask.
 START_TEST(work_that_another_thread_starts_while_a_departure_finds_none_is_done) {

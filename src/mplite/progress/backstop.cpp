@@ -149,7 +149,7 @@ void Backstop::leave_alone(std::int64_t rest_ns, sigset_t* mask) {
   ++state_.engine->counters().handler_rests;
   driver_.block_in(mask);
   set_timer(rest_ns);
-  state_.policy.rest_begins();
+  state_.policy.begin_rest();
 }
 
 // Turned away, the gate's holder lets it go.
@@ -181,7 +181,7 @@ void Backstop::look_after_departure(sigset_t* mask) {
   Engine& engine = *state_.engine;
   ArmingPolicy& policy = state_.policy;
   const bool guarded = policy.timer_fired();
-  if (!policy.is_resting()) ++engine.counters().backstops;
+  if (!policy.reopening().is_resting()) ++engine.counters().backstops;
   if (guarded) let_gathered_go();
   Alarm alarm = policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
   // It could not leave whole, and nothing was outstanding when the application left.
@@ -193,11 +193,11 @@ void Backstop::look_after_departure(sigset_t* mask) {
     case Alarm::kOpenAgain:
       // An application that had saved its mask before the timer armed, or one of its handlers that
       // we interrupted, may have put the old one back.
-      if (!driver_.still_ours()) return set_timer(policy.opens_later());
+      if (!driver_.still_ours()) return set_timer(policy.reopening().put_off());
       {
         const bool was_closed = sigismember(mask, driver_.signal()) == 1;
         driver_.unblock_in(mask);
-        return set_timer(policy.opened_again(was_closed));
+        return set_timer(policy.reopening().opened(was_closed));
       }
     case Alarm::kArm: break;
   }

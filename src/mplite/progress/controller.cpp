@@ -166,6 +166,8 @@ void Controller::stay_away() {
       disarm();
       arm(false, state_.now_ns());
     }
+  } else if (!armed() && state_.policy.always() && sigio_.is_owner()) {
+    arm(false, state_.now_ns());  // it was another thread's departure that was noted last
   }
   host_thread_.wake_if_due();
 }
@@ -185,8 +187,9 @@ bool Controller::is_armed_still() {
 }
 
 void Controller::end_rest_if_overslept() {
-  if (!state_.policy.is_resting() || !state_.policy.has_overslept(state_.now_ns())) return;
-  state_.policy.opened_again(true);
+  Reopening& reopening = state_.policy.reopening();
+  if (!reopening.is_resting() || !state_.policy.has_overslept(state_.now_ns())) return;
+  reopening.opened(true);
   sigio_.unblock();
 }
 
@@ -268,7 +271,7 @@ bool Controller::take_over() {
   Hold hold(state_.engine->gate());
   if ((armed() || state_.policy.always()) && !sigio_.owner_is_gone()) return false;
   state_.armed_word.store(0);
-  state_.policy.disarmed();
+  state_.policy.reopening().disarmed();
   state_.publish();
   backstop_.drop_timer();
   sigio_.adopt_this_thread();
@@ -347,15 +350,16 @@ void Controller::enter_wait() {
 
 // sigio: the owner.
 void Controller::disarm() {
-  const unsigned openings = state_.policy.openings();
+  Reopening& reopening = state_.policy.reopening();
+  const unsigned openings = reopening.times();
   if (kind() == ControllerKind::kSigio) sigio_.block();
   {
     Hold hold(state_.engine->gate());  // as in arm()
     state_.set_armed(false);
   }
   if (kind() != ControllerKind::kSigio) return;
-  if (state_.policy.openings() != openings) sigio_.block();  // the timer came while it was armed
-  state_.policy.disarmed();
+  if (reopening.times() != openings) sigio_.block();  // the timer came while it was armed
+  reopening.disarmed();
 }
 
 // ---- on behalf of others ----

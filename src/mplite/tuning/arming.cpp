@@ -6,7 +6,7 @@ namespace mplite {
 
 // A timer that is nearly due is put off, unless something gathered waits for it: while the
 // application comes and goes it costs a system call then, and not an interrupt in the middle of a
-// copy. One that is due much later was to check after an armed signal (opened_again).
+// copy. One that is due much later was to check after an armed signal (reopening.h).
 ArmingPolicy::Departure ArmingPolicy::leave(int kind, std::int64_t now_ns, bool timer, bool owner) {
   if (!timer || grace_.leave(kind, now_ns) || !owner) return Departure::kArm;
   if (!is_timer_set() || now_ns >= timer_due_ns_ + kOverdueNs) return Departure::kSetTimer;
@@ -36,8 +36,8 @@ bool ArmingPolicy::timer_fired() {
 
 ArmingPolicy::Alarm ArmingPolicy::alarm(std::int64_t now_ns, bool guarded, bool armed,
                                         bool outstanding) {
-  if (armed) return {recheck_ns_ != 0 || resting_ ? Alarm::kOpenAgain : Alarm::kNothing, 0};
-  recheck_ns_ = 0;
+  if (armed) return {reopening_.is_due() ? Alarm::kOpenAgain : Alarm::kNothing, 0};
+  reopening_.found_unarmed();
   if (!grace_.waiting() || !needs_progress(outstanding)) {
     if (!guarded && !ends_rest_) grace_.useless();
     return {Alarm::kNothing, 0};
@@ -47,26 +47,10 @@ ArmingPolicy::Alarm ArmingPolicy::alarm(std::int64_t now_ns, bool guarded, bool 
   return {Alarm::kArm, 0};
 }
 
-std::int64_t ArmingPolicy::opened_again(bool was_closed) {
-  ++openings_;
-  resting_ = false;
-  if (!was_closed) return opens_later();
-  recheck_ns_ = kRecheckMinNs;
-  return recheck_ns_;
-}
-
-std::int64_t ArmingPolicy::opens_later() {
-  if (recheck_ns_ == 0) recheck_ns_ = kRecheckMinNs / 4;
-  recheck_ns_ = recheck_ns_ < kRecheckMaxNs / 4 ? recheck_ns_ * 4 : kRecheckMaxNs;
-  return recheck_ns_;
-}
-
 std::int64_t ArmingPolicy::armed_late() {
   grace_.ran_out();
   unarmed_waits_ = 0;
-  resting_ = false;
-  recheck_ns_ = kRecheckMinNs;
-  return recheck_ns_;
+  return reopening_.armed_late();
 }
 
 // An application that came and went meanwhile will go again: the helper goes on watching, which is

@@ -1,13 +1,14 @@
 // When progress outside the library is armed: at once on the way out, late by a timer (the
 // backstop), or not at all; and when the sockets are to raise signals. Pure decisions from stated
 // events: no sockets, no signals, time is a parameter. One per controller (mplite/progress); what
-// it learns of the application is in grace.h.
+// it learns of the application is in grace.h, what a timer does while armed in reopening.h.
 #pragma once
 #include <atomic>
 #include <cstdint>
 
 #include "mplite/base/signal_safe.h"
 #include "mplite/tuning/grace.h"
+#include "mplite/tuning/reopening.h"
 
 namespace mplite {
 
@@ -22,8 +23,6 @@ class ArmingPolicy {
   static constexpr std::int64_t kCompanyNs = 400'000;
   // A timer that is overdue by more went to somebody who took its signal.
   static constexpr std::int64_t kOverdueNs = 10'000'000;
-  // Armed by the timer: how soon, and how seldom at last, the mask is checked again.
-  static constexpr std::int64_t kRecheckMinNs = 2'000'000, kRecheckMaxNs = 1'000'000'000;
   // Waiting for one handshake, and for all that were waited for in vain.
   static constexpr std::int64_t kHandshakeNs = 1'000'000;
   static constexpr std::int64_t kHandshakesNs = 20 * kHandshakeNs;
@@ -105,7 +104,7 @@ class ArmingPolicy {
   struct Alarm {
     enum Kind : std::uint8_t {
       kNothing,
-      kOpenAgain,  // armed by a timer: the signal is unblocked again, in case that was undone
+      kOpenAgain,  // the signal is to be unblocked: reopening()
       kWait,       // the timer is to be set again, to `delay_ns`
       kArm,
     } kind;
@@ -114,25 +113,23 @@ class ArmingPolicy {
   // True: it was set for something gathered. Before alarm().
   bool timer_fired() MPLITE_SIGNAL_SAFE;
   Alarm alarm(std::int64_t now_ns, bool guarded, bool armed, bool outstanding) MPLITE_SIGNAL_SAFE;
-  // What became of kOpenAgain and kArm; each returns the next delay of the timer. `was_closed`:
-  // somebody had blocked the signal, and may do so again soon. opens_later(): it is not ours now.
-  std::int64_t opened_again(bool was_closed) MPLITE_SIGNAL_SAFE;
-  std::int64_t opens_later() MPLITE_SIGNAL_SAFE;
-  // How often it was opened again, for who blocks it meanwhile.
-  unsigned openings() const { return openings_; }
+  // What became of kArm; returns the next delay of the timer.
   std::int64_t armed_late() MPLITE_SIGNAL_SAFE;
+  // What became of kOpenAgain, and whether it rests.
+  Reopening& reopening() MPLITE_SIGNAL_SAFE { return reopening_; }
   static constexpr std::int64_t gate_was_closed() { return Grace::kSoonNs; }
 
   // ---- rests: armed, the signal stays blocked until the timer goes off (kOpenAgain) ----
 
   // False: the timer is set for something gathered.
   bool may_rest() const MPLITE_SIGNAL_SAFE { return !(guarding_ && is_timer_set()); }
-  void rest_begins() MPLITE_SIGNAL_SAFE { resting_ = ends_rest_ = true; }
-  bool is_resting() const MPLITE_SIGNAL_SAFE { return resting_; }
-  void disarmed() { resting_ = false; }
+  void begin_rest() MPLITE_SIGNAL_SAFE {
+    reopening_.begin_rest();
+    ends_rest_ = true;
+  }
   // On the way out, armed: the timer that was to end the rest went to somebody who took its signal.
   bool has_overslept(std::int64_t now_ns) const {
-    return resting_ && (!is_timer_set() || now_ns >= timer_due_ns_ + kOverdueNs);
+    return reopening_.is_resting() && (!is_timer_set() || now_ns >= timer_due_ns_ + kOverdueNs);
   }
 
   // The application has taken the signal: the next departure finds another.
@@ -162,16 +159,14 @@ class ArmingPolicy {
 
  private:
   Grace grace_;
+  Reopening reopening_;
   bool may_learn_ = true;
   bool always_ = false;
   std::atomic<bool> timer_set_{false};
-  bool guarding_ = false;  // it was set for what is gathered
-  unsigned openings_ = 0;
-  bool resting_ = false;
+  bool guarding_ = false;   // it was set for what is gathered
   bool ends_rest_ = false;  // the timer that is set, or went off last
   bool departed_ = false;   // helper: unarmed, since a timer found nobody away
   std::int64_t timer_due_ns_ = 0;
-  std::int64_t recheck_ns_ = 0;                 // 0: what is armed was not armed by a timer
   std::int64_t handshakes_ns_ = kHandshakesNs;  // what is left
   unsigned unarmed_waits_ = 0;
 };
