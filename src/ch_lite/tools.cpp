@@ -1,6 +1,8 @@
 // What tools see of the device: knobs and counters by number.
 #include "ch_lite/tools.h"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstring>
 
@@ -41,6 +43,14 @@ constexpr std::size_t kLevelCount = sizeof kLevels / sizeof kLevels[0];
 
 bool have_knobs = false;
 Knobs knobs_in_force;
+// Whoever reads is done before what is read goes.
+pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+struct Reading {
+  Reading() { pthread_mutex_lock(&reading); }
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+  ~Reading() { pthread_mutex_unlock(&reading); }
+};
 Gate* gate = nullptr;
 const Counters* counters = nullptr;  // null: before the start, or after the end
 Counters last_counters;
@@ -56,11 +66,13 @@ void tools_take_knobs(const Knobs& knobs) {
 }
 
 void tools_watch(Gate& its_gate, const Counters& its_counters) {
+  const Reading alone;
   gate = &its_gate;
   counters = &its_counters;
 }
 
 void tools_leave() {
+  const Reading alone;
   if (counters != nullptr) last_counters = *counters;
   counters = nullptr;
   gate = nullptr;
@@ -96,6 +108,7 @@ void lite_counter_describe(int index, lite_counter* counter) {
 }
 
 uint64_t lite_counter_read(int index) {
+  const Reading alone;
   if (counters == nullptr)
     return is_counter(index) ? mplite::counter_value(static_cast<std::size_t>(index), last_counters)
                              : 0;

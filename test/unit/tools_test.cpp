@@ -2,7 +2,10 @@
 // after an engine's life.
 #include "ch_lite/tools.h"
 
+#include <atomic>
 #include <cstring>
+#include <memory>
+#include <thread>
 
 #include "ch_lite/ch_lite.h"
 #include "mplite/observe/stats.h"
@@ -77,6 +80,30 @@ START_TEST(counters_are_read_live_and_keep_their_last_values) {
   ck_assert_uint_eq(lite_counter_read(index), 78);
   ck_assert_uint_eq(lite_counter_read(calls), 7);
   ck_assert_uint_eq(lite_counter_read(posted), 0);
+}
+END_TEST
+
+// A monitor's thread, with MPI_T.
+START_TEST(counters_are_read_while_what_holds_them_goes) {
+  const int index = counter_named("eager_bytes");
+  mplite::Counters first;
+  first.eager_bytes = 77;
+  mplite::Gate first_gate;
+  tools_watch(first_gate, first);
+  std::atomic<bool> over{false};
+  std::thread reader([&] {
+    while (!over.load()) ck_assert_uint_eq(lite_counter_read(index), 77);
+  });
+  for (int i = 0; i < 20'000; ++i) {
+    auto gate = std::make_unique<mplite::Gate>();
+    auto counters = std::make_unique<mplite::Counters>();
+    counters->eager_bytes = 77;
+    tools_watch(*gate, *counters);
+    tools_leave();
+    counters->eager_bytes = 0;
+  }
+  over = true;
+  reader.join();
 }
 END_TEST
 
