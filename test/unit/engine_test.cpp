@@ -1230,6 +1230,35 @@ START_TEST(who_has_said_hello_is_not_pushed_out_for_want_of_room_in_the_handler)
 }
 END_TEST
 
+// The handler has room for three, and what they say has not been read when others call. Which
+// socket is looked at first is drawn.
+START_TEST(who_is_silent_no_more_when_the_next_one_calls_keeps_its_room) {
+  constexpr int kRanks = 8;
+  std::uint64_t sent_away = 0;
+  for (std::uint64_t seed = 1; seed <= 40; ++seed) {
+    SimRanks r(kRanks, SimRanks::no_faults(), {}, seed);
+    Losses losses[kRanks];
+    for (int i = 0; i < kRanks; ++i) losses[i].install(r.engine(i));
+    r.as(0);
+    for (int i = 1; i <= 5; ++i) say(r.engine(0), i, {1});
+    for (int i = 1; i <= 3; ++i) say(r.engine(i), 0, {1});
+    turn_with_handler(r, 1, 1);  // of rank 0 alone
+    r.world.skip(100'000);
+    for (int i = 1; i <= 3; ++i) {  // without the time that poll_alone() takes
+      Hold hold(r.engine(i).gate());
+      for (int polls = 0; polls < 3; ++polls) r.engine(i).poll_all();
+    }
+    for (int i = 6; i < kRanks; ++i) say(r.engine(i), 0, {1});
+    turn_with_handler(r, 1, 1);
+    sent_away += r.engine(0).counters().connections_refused;
+    r.until([&] { return r.engine(0).counters().connections == kRanks - 1; }, 100'000);
+    ck_assert_uint_eq(r.engine(0).counters().connections, kRanks - 1);
+    for (const Losses& l : losses) ck_assert_int_eq(l.count, 0);
+  }
+  ck_assert_uint_gt(sent_away, 0);
+}
+END_TEST
+
 // Ranks that have called and not spoken yet: the handler has room for a few. The others call again,
 // and nobody is told.
 START_TEST(want_of_room_in_the_handler_for_ranks_is_no_news) {
@@ -1879,6 +1908,24 @@ START_TEST(peer_that_calls_while_its_address_is_tried_in_vain_is_reached) {
   ck_assert_uint_eq(hear(r, 0, 1)[0], 8);
   ck_assert_uint_eq(hear(r, 1, 0)[0], 5);
   ck_assert_described(r, 1, "rank 1 on host simulated (10.0.0.2 port 20001)");
+}
+END_TEST
+
+// A firewall lets only calls in one direction through, and both have one address.
+START_TEST(peer_whose_calls_alone_get_through_is_reached) {
+  for (const int caller : {0, 1}) {
+    SimRanks r;
+    Losses losses;
+    losses.install(r.engine(1 - caller));
+    r.world.set_road(caller, 0, -1);
+    say(r.engine(1 - caller), caller, {5});
+    r.turn(3);
+    say(r.engine(caller), 1 - caller, {8});
+    ck_assert(r.until([&] { return r.engine(1 - caller).control_ready(); }, 200));
+    ck_assert_uint_eq(hear(r, 1 - caller, caller)[0], 8);
+    ck_assert_uint_eq(hear(r, caller, 1 - caller)[0], 5);
+    ck_assert_int_eq(losses.count, 0);
+  }
 }
 END_TEST
 

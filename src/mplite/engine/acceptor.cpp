@@ -125,6 +125,14 @@ bool Acceptor::accept_all() {
     while (
         (core_.handshaking.accepted() >= kHandshakesMax || core_.connections.free_count() == 0) &&
         evict_stranger()) {}
+    // Who was silent has spoken since. The caller tries again.
+    if (core_.connections.free_count() == 0) {
+      core_.net.close(fd);
+      ++core_.counters.connections_refused;
+      core_.note_starved();
+      listener_.rest();
+      return any;
+    }
     accepted(fd, from);
   }
 }

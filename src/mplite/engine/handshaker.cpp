@@ -191,13 +191,14 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
   if (!hear_of_break(c, peer, said)) return;
   Peer& p = core_.peers[peer];
   if (p.attempt != nullptr) {
-    // Both sides started one: the one that the lower rank began stays. Ours had sent no frame
-    // yet, so nothing is lost with it.
+    // Both sides started one: the one that the lower rank began stays, where it gets through. Ours
+    // had sent no frame yet, so nothing is lost with it.
     ++core_.counters.ties;
     const Connection* own = p.attempt;
     // One that has not been challenged yet may be on its way to an address that leads nowhere, or
-    // to somebody else. The peer has no proof of it, and so keeps its own.
-    const bool in_vain = p.turns.count() > 1 && own->state != ConnectionState::kAwaitAccept;
+    // to somebody else, or a firewall lets only the peer's through. The peer has no proof of it,
+    // and so keeps its own.
+    const bool in_vain = own->state != ConnectionState::kAwaitAccept;
     if (!connector_.is_lower(peer) && !in_vain) return connector_.drop(c);
   }
   HelloContext context = hello_context(c);
