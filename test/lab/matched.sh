@@ -44,6 +44,12 @@ kill "${busy[@]}" 2>/dev/null || true
 wait "${busy[@]}" 2>/dev/null || true
 busy=()
 
+for count in 2 4; do
+  job 60 $count "$programs/unlike"
+  passed unlike
+  result $? "$count ranks that describe the same data in unlike ways" "$out"
+done
+
 job 240 4 "$programs/matched" threads 8 60
 [ "$code" = 0 ]
 result $? "eight threads in each of four ranks" "$out"

@@ -46,6 +46,10 @@ if [ "$controller" != sync ]; then
   average=$(sed -nE 's/^short_calls: .* average ([0-9]+)\..*/\1/p' "$out")
   [ "$code" = 0 ] && [ "${average:-9}" -lt 5 ]
   result $? "and so it does when an object was freed while a receive was open" "$out"
+  job 60 2 "$programs/short_calls" 50 attributes multiple
+  average=$(sed -nE 's/^short_calls: .* average ([0-9]+)\..*/\1/p' "$out")
+  [ "$code" = 0 ] && [ "${average:-9}" -lt 5 ]
+  result $? "the same with MPI_THREAD_MULTIPLE" "$out"
 fi
 
 # who reads a word without end leaves its target the time to change it
@@ -73,6 +77,9 @@ result $? "and so they are with the hint disable_shm_accumulate" "$out"
 job 120 4 "$programs/epochs" 1 none spawn
 passed epochs
 result $? "and so they are in a window of two jobs" "$out"
+job 60 4 "$programs/fetched"
+passed fetched
+result $? "pairs are fetched whole, and unsigned numbers accumulated as such, here and on another host" "$out"
 job 60 4 "$programs/window_names"
 passed window_names
 result $? "windows that outlive their communicators are not taken for others" "$out"

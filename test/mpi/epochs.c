@@ -259,8 +259,8 @@ int main(int argc, char **argv)
     MPI_Info_create(&info);
     if (argc > 2)
         MPI_Info_set(info, argv[2], "true");
-    MPI_Win_allocate((PLACES + 2 * ranks) * (MPI_Aint) sizeof(int), sizeof(int), info,
-                     everybody, &memory, &win);
+    MPI_Win_allocate((PLACES + 2 * ranks) * (MPI_Aint) sizeof(int), sizeof(int), info, everybody,
+                     &memory, &win);
     MPI_Info_free(&info);
     MPI_Type_vector(2, 1, ranks, MPI_INT, &strided);
     MPI_Type_commit(&strided);

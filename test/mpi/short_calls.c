@@ -2,9 +2,10 @@
 // window by MPI_Win_sync (the loop of a queue lock), rank 0 puts it there, by accumulates and by
 // puts in turns. Before that rank 0 sends messages that rank 1 receives at the end: more than the
 // signal handler has blocks for. One line: the average and the longest time of a flush.
-//   short_calls [ROUNDS [attributes]]
+//   short_calls [ROUNDS [attributes [multiple]]]
 // attributes: a communicator is freed while a receive is open, after an attribute has been made:
-// only the application's own calls may run what deletes attributes.
+// only the application's own calls may run what deletes attributes. multiple: with
+// MPI_THREAD_MULTIPLE.
 #include "mpi_test.h"
 
 #define MESSAGES 20
@@ -20,7 +21,8 @@ int main(int argc, char **argv)
     volatile int *memory;
     MPI_Win window;
 
-    MPI_Init(&argc, &argv);
+    MPI_Init_thread(&argc, &argv, argc > 3 ? MPI_THREAD_MULTIPLE : MPI_THREAD_SINGLE, &sent);
+    sent = 0;
     MPI_Comm_rank(MPI_COMM_WORLD, &my_rank);
     MPI_Win_allocate(sizeof(int), sizeof(int), MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
     *memory = 0;

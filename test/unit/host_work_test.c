@@ -50,6 +50,8 @@ void lite_host_has_work(int moves) {
   told_of_work++;
   told_that_it_moves = moves;
 }
+static int message_due;
+int lite_host_message_due(void) { return message_due; }
 /* For so many passes. */
 int lite_host_moved(void) { return moves_left > 0 ? moves_left-- : 0; }
 void lite_host_ending(void) { progress = NULL; }
@@ -218,7 +220,7 @@ END_TEST
 START_TEST(with_several_threads_any_operation_of_the_application_counts) {
   MPIR_Op op = {.ref_count = 1};
   begin(LITE_HOST_WORK_ON_DEMAND, MPI_THREAD_MULTIPLE);
-  ck_assert_int_eq(counted, 0);
+  ck_assert(counted == 1 && shared == 0);
   start_schedule(NULL);
   ck_assert(moves_schedules());
   ck_assert_int_eq(MPIDI_LITE_op_commit_hook(&op), MPI_SUCCESS);
@@ -270,6 +272,32 @@ START_TEST(attributes_are_deleted_in_the_applications_calls_only) {
   MPIDI_LITE_object_is_freed();
   ck_assert(does_nothing());
   MPIDI_LITE_forget_host_work();
+}
+END_TEST
+
+/* With MPI_THREAD_MULTIPLE, where calls have no lock: what has come for the host is handled in the
+ * next call, while the thread may not. */
+START_TEST(what_the_thread_is_kept_from_the_next_call_does) {
+  const int level = _i == 0 ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE;
+  begin(LITE_HOST_WORK_ON_DEMAND, level);
+  ck_assert_int_eq(counted, 1);
+  start_schedule(NULL);
+  host_passes = 0;
+  MPIR_Process.attr_free = delete_nothing;
+  message_due = 1;
+  MPIDI_LITE_pass_for_kept_thread();
+  ck_assert_int_eq(host_passes, 0); /* it is kept from nothing */
+  MPIDI_LITE_object_is_freed();
+  message_due = 0;
+  MPIDI_LITE_pass_for_kept_thread();
+  ck_assert_int_eq(host_passes, 0);
+  message_due = 1;
+  MPIDI_LITE_pass_for_kept_thread();
+  ck_assert_int_eq(host_passes, _i); /* elsewhere the calls' lock sees to that */
+  MPIDI_LITE_end_host_work();
+  MPIDI_LITE_pass_for_kept_thread();
+  ck_assert_int_eq(host_passes, _i);
+  message_due = 0;
 }
 END_TEST
 
@@ -358,6 +386,7 @@ int main(void) {
   tcase_add_loop_test(tests, operations_of_the_application_are_called_in_its_calls_only, 0, 2);
   tcase_add_test(tests, with_several_threads_any_operation_of_the_application_counts);
   tcase_add_loop_test(tests, attributes_are_deleted_in_the_applications_calls_only, 0, 2);
+  tcase_add_loop_test(tests, what_the_thread_is_kept_from_the_next_call_does, 0, 2);
   tcase_add_loop_test(tests, a_schedule_that_waits_moves_in_the_applications_calls_only, 0, 2);
   tcase_add_test(tests, with_threads_in_one_communicator_it_ends_for_good);
   tcase_add_test(tests, nothing_begins_while_mpi_ends);

@@ -55,8 +55,13 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '    maxlen > 0'
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen)'
     printf '    if (maxlen > 0)\n%.0s' 1 2 3 4
+    echo '        while (tmp_errcode != MPI_SUCCESS) {'
+    echo '        while (errcode != MPI_SUCCESS) {'
     echo '}'
     echo '    maxlen > 0'
+    echo '            while (errorcode != MPI_SUCCESS) {'
+    echo 'static void CombineSpecificCodes(int error1_code, int error2_code, int error2_class)'
+    printf '{\n        for (;;) {\n}\n        for (;;) {\n'
   } >"$1/src/mpi/errhan/errutil.c"
   mkdir -p "$1/src/mpi/group"
   {
@@ -94,15 +99,38 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo 'int MPIR_Request_get_error(MPIR_Request * request_ptr)'
     printf '{\n        case MPIR_REQUEST_KIND__PREQUEST_SEND:\n}\n'
   } >"$1/src/mpi/request/mpir_request.c"
-  echo '    MPIDIG_WIN(win, win_id) = MPIDIG_generate_win_id(comm_ptr);' >"$ch4/src/mpidig_win.c"
+  {
+    echo '    MPIDIG_WIN(win, win_id) = MPIDIG_generate_win_id(comm_ptr);'
+    echo '    MPIDIU_map_set(MPIDI_global.win_map, MPIDIG_WIN(win, win_id), win, MPL_MEM_RMA);'
+    echo '    MPIDIU_map_erase(MPIDI_global.win_map, MPIDIG_WIN(win, win_id));'
+  } >"$ch4/src/mpidig_win.c"
+  {
+    echo '        MPIDI_PART_REQUEST(req, u.recv.context_id) = comm->context_id;'
+    echo '    am_hdr.context_id = comm->context_id;'
+    echo '        MPIDIG_rreq_dequeue(source, tag, comm->context_id, &MPIDI_global.part_unexp_list,'
+  } >"$ch4/src/mpidig_part.c"
+  mkdir -p "$1/src/mpi/coll/allgatherv"
+  {
+    echo '    MPIR_Datatype_get_extent_macro(recvtype, recvtype_extent);'
+    echo '        max * recvtype_extent > MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE) {'
+    echo '        chunk_count = MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE / recvtype_extent;'
+  } >"$1/src/mpi/coll/allgatherv/allgatherv_intra_ring.c"
+  mkdir -p "$1/src/mpi/datatype/typerep/src"
+  echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);' >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {
     echo '        unsigned world_id = MPIR_Process.world_id;'
     for name in shm vci; do echo "                 \"/mpich_${name}_%x_%d\", world_id, node_id);"; done
   } >"$ch4/shm/posix/posix_init.c"
-  for name in put get; do
-    echo "        MPIR_Typerep_req $name = { MPIR_TYPEREP_REQ_NULL, NULL };"
-  done >"$ch4/shm/posix/posix_rma.h"
+  {
+    for name in put get; do
+      echo "        MPIR_Typerep_req $name = { MPIR_TYPEREP_REQ_NULL, NULL };"
+    done
+    for name in compare_and_swap fetch_and_op; do
+      echo "MPL_STATIC_INLINE_PREFIX int MPIDI_POSIX_mpi_$name(int a)"
+      printf '{\n    MPIR_Datatype_get_size_macro(datatype, dtype_sz);\n}\n'
+    done
+  } >"$ch4/shm/posix/posix_rma.h"
   # up to 4.3 a file each: opsum.c; MAXF is in opmax.c
   for name in BAND BOR BXOR LAND LOR LXOR MAXF MINF PROD SUM NO_OP; do
     file=${name,,} file=op${file%f}.c

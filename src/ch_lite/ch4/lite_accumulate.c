@@ -57,11 +57,40 @@ static int take_answers(MPIR_Win *win)
     return mpi_errno;
 }
 
-static int note_pending(const MPIR_Win *win, MPIDI_LITE_target_t *target,
-                        const lite_request *request)
+/* Sends it by our message if it may go so now; `*sent` tells. The lock is held throughout: other
+ * threads may accumulate, and add targets to the host's table. */
+static int try_message(const struct accumulate *header, const void *data, size_t bytes,
+                       MPIDI_LITE_target_t *target, int target_rank, int peer, MPIR_Win *win,
+                       bool *sent)
 {
-    MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
-    return MPIDI_LITE_drain_some(win);
+    int mpi_errno = MPI_SUCCESS;
+    lite_request *request = NULL;
+
+    MPIDI_LITE_LOCK();
+    const MPIDIG_win_target_t *const host = MPIDIG_win_target_find(win, target_rank);
+    *sent = ends_by_message(win, host) && host_has_none_under_way(win, host);
+    if (!*sent)
+        goto fn_exit;
+    mpi_errno = MPIDI_LITE_check_epoch(target_rank, win);
+    MPIR_ERR_CHECK(mpi_errno);
+    const int code = lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, header, sizeof(*header),
+                                        data, bytes, MPIDI_LITE_target_cookie(target), &request);
+    if (unlikely(code < 0)) {
+        mpi_errno = MPIDI_LITE_error(code, peer, __func__, __LINE__);
+        goto fn_fail;
+    }
+    if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
+        target->unanswered++;
+    if (code == LITE_PENDING) {
+        MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
+        mpi_errno = MPIDI_LITE_drain_some(win);
+    }
+
+fn_exit:
+    MPIDI_LITE_UNLOCK();
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
 }
 
 int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
@@ -73,8 +102,8 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
     int mpi_errno = MPI_SUCCESS;
     MPIDI_LITE_target_t *target = NULL;
     struct accumulate header;
-    lite_request *request = NULL;
     size_t element;
+    bool sent = false;
 
     MPIR_FUNC_ENTER;
     if (MPIDI_LITE_WIN(win).targets != NULL)
@@ -83,11 +112,6 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
         origin_datatype != target_datatype || !is_elementwise(origin_datatype, op) ||
         MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av))
         goto by_host;
-    const MPIDIG_win_target_t *const host = MPIDIG_win_target_find(win, target_rank);
-    if (!ends_by_message(win, host) || !host_has_none_under_way(win, host))
-        goto by_host;
-
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
     MPIR_Datatype_get_size_macro(origin_datatype, element);
     const size_t bytes = element * (size_t) origin_count;
     mpi_errno = MPIDI_LITE_place(target, target_disp, 0, bytes, &header.offset);
@@ -97,20 +121,11 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
     header.src_rank = win->comm_ptr->rank;
     header.type = origin_datatype;
     header.op = op;
-
-    const int peer = MPIDI_LITE_peer(av);
-    MPIDI_LITE_LOCK();
-    const int code =
-        lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, &header, sizeof(header), origin_addr,
-                           bytes, MPIDI_LITE_target_cookie(target), &request);
-    if (unlikely(code < 0)) {
-        mpi_errno = MPIDI_LITE_error(code, peer, __func__, __LINE__);
-    } else {
-        target->unconfirmed = MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK;
-        if (code == LITE_PENDING)
-            mpi_errno = note_pending(win, target, request);
-    }
-    MPIDI_LITE_UNLOCK();
+    mpi_errno = try_message(&header, origin_addr, bytes, target, target_rank, MPIDI_LITE_peer(av),
+                            win, &sent);
+    MPIR_ERR_CHECK(mpi_errno);
+    if (!sent)
+        goto by_host;
 
 fn_exit:
     MPIR_FUNC_EXIT;
@@ -177,14 +192,39 @@ void MPIDI_LITE_do_accumulate(const void *header, size_t header_bytes, const voi
     MPIDIG_rma_set_am_flag();
 }
 
-/* The target is asked for something that it answers; the host's flush waits for that. */
+/* The target is asked for something that it answers; the host's flush waits for that. Only when
+ * this is under way they count as confirmed: another thread's flush asks for itself until then. */
 int MPIDI_LITE_confirm_accumulates(int rank, MPIR_Win *win)
 {
     static char unused; /* outlives a flush that fails */
     MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
+    unsigned sent;
+    bool due;
+    int mpi_errno;
 
-    if (targets == NULL || !targets[rank].unconfirmed)
+    if (targets == NULL)
         return MPI_SUCCESS;
-    targets[rank].unconfirmed = false;
-    return MPIDIG_mpi_fetch_and_op(&unused, &unused, MPIDI_LITE_BYTE, rank, 0, MPI_NO_OP, win);
+    MPIDI_LITE_LOCK();
+    sent = targets[rank].unanswered;
+    due = sent != targets[rank].confirmed;
+    MPIDI_LITE_UNLOCK();
+    if (!due)
+        return MPI_SUCCESS;
+    mpi_errno = MPIDIG_mpi_fetch_and_op(&unused, &unused, MPIDI_LITE_BYTE, rank, 0, MPI_NO_OP, win);
+    MPIDI_LITE_LOCK();
+    if ((int) (sent - targets[rank].confirmed) > 0)
+        targets[rank].confirmed = sent;
+    MPIDI_LITE_UNLOCK();
+    return mpi_errno;
+}
+
+void MPIDI_LITE_forget_unanswered(int rank, MPIR_Win *win)
+{
+    MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
+
+    if (targets == NULL)
+        return;
+    MPIDI_LITE_LOCK();
+    targets[rank].confirmed = targets[rank].unanswered;
+    MPIDI_LITE_UNLOCK();
 }

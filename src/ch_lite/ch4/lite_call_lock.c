@@ -1,7 +1,8 @@
 /* One thread in MPI at a time, where the application has not asked for MPI_THREAD_MULTIPLE: each of
  * its calls holds a lock from its entry to its exit, and a thread of the device's holds it while it
  * runs the host's progress. The host's own locks are not in force then, and what it calls of the
- * application's (error handlers, callbacks) may call MPI, as with one thread. */
+ * application's (error handlers, callbacks) may call MPI, as with one thread. With
+ * MPI_THREAD_MULTIPLE calls are counted only. */
 #include "lite_impl.h"
 /* behind the host's headers, which choose what libc declares */
 #include <pthread.h>
@@ -38,18 +39,29 @@ static void make_up_for_turn(void)
 /* The application's own thread does what ours was turned away from, or has not come to. Ours alone
  * would lose each race for the lock against calls that follow one another closely and make no
  * progress by themselves, as in a loop of MPI_Win_sync. */
+static void begin_shared_call(void)
+{
+    wait_for(&call_lock);
+    holds_call_lock = true;
+    if (unlikely(__atomic_load_n(&turned_away, __ATOMIC_SEQ_CST) || lite_host_message_due()))
+        make_up_for_turn();
+}
+
 void MPIDI_LITE_call_begins(int waits_for_nobody)
 {
     if (waits_for_nobody) {
         if (brief_depth++ == 0 && depth == 0 && shared) {
             wait_for(&brief_lock);
-            holds_brief_lock = true;
+            if (shared)
+                holds_brief_lock = true;
+            else /* MPI has ended meanwhile */
+                pthread_mutex_unlock(&brief_lock);
         }
-    } else if (depth++ == 0 && shared) {
-        wait_for(&call_lock);
-        holds_call_lock = true;
-        if (unlikely(__atomic_load_n(&turned_away, __ATOMIC_SEQ_CST) || lite_host_message_due()))
-            make_up_for_turn();
+    } else if (depth++ == 0) {
+        if (shared)
+            begin_shared_call();
+        else
+            MPIDI_LITE_pass_for_kept_thread();
     }
 }
 
@@ -93,13 +105,18 @@ void MPIDI_LITE_share_calls(void)
     holds_call_lock = shared = true;
 }
 
+/* Calls are counted to the end of the process: another thread may be in a brief one, which ends
+ * later and has to find what it holds. */
 void MPIDI_LITE_end_shared_calls(void)
 {
-    MPIDI_LITE_calls_counted = 0;
-    depth = 0;
+    if (!holds_brief_lock)
+        pthread_mutex_lock(&brief_lock);
+    shared = false;
+    if (!holds_brief_lock)
+        pthread_mutex_unlock(&brief_lock);
     if (holds_call_lock)
         pthread_mutex_unlock(&call_lock);
-    holds_call_lock = shared = false;
+    holds_call_lock = false;
 }
 
 /* Calls of MPI that it makes, by a callback, are in the turn. */

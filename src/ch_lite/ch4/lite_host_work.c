@@ -238,6 +238,13 @@ void MPIDI_LITE_pass_in_call(void)
         continue;
 }
 
+/* Locked calls do that themselves (lite_call_lock.c). */
+void MPIDI_LITE_pass_for_kept_thread(void)
+{
+    if (unlikely(multiple && may_begin && completion_calls_application && lite_host_message_due()))
+        MPIDI_LITE_pass_in_call();
+}
+
 /* What the call has started may be complete already, and let the schedule go on: here that is
  * cheaper than in the thread. False: nobody knows how far. */
 static bool moves_on_here(void)
@@ -298,7 +305,7 @@ void MPIDI_LITE_start_host_work(void)
     guarded = may_begin && !(multiple && kind == LITE_HOST_WORK_ALWAYS);
     begun = refused = schedule_calls_application = completion_calls_application = false;
     kept_error = MPI_SUCCESS;
-    if (may_begin && !multiple)
+    if (guarded)
         MPIDI_LITE_count_calls();
     if (kind == LITE_HOST_WORK_ALWAYS)
         MPIDI_LITE_want_host_thread();

@@ -209,6 +209,9 @@ void MPIDI_LITE_want_host_thread(void);
 /* Does what the thread could not, as the application was in a call. In another one, with the lock
  * of calls; none of the application's functions is called. */
 void MPIDI_LITE_pass_in_call(void);
+/* With MPI_THREAD_MULTIPLE, in a call that is in no other: what the thread is kept from, as it may
+ * call the application's functions. */
+void MPIDI_LITE_pass_for_kept_thread(void);
 /* What a pass of the thread has failed with, once; MPI_SUCCESS. Any thread. */
 int MPIDI_LITE_take_kept_error(void);
 /* At the end: operations that the application has never freed. */
@@ -219,7 +222,7 @@ void MPIDI_LITE_forget_host_work(void);
 /* In a call: from now on this one and its successors are counted; share: and hold the lock. */
 void MPIDI_LITE_count_calls(void);
 void MPIDI_LITE_share_calls(void);
-/* In a call, which counts no more. */
+/* In a call: the lock is not used any more. */
 void MPIDI_LITE_end_shared_calls(void);
 /* The thread of the device's: false while the application is in MPI; it is told when it is not any
  * more (lite_host_may_go_on), and where the next call comes first, that makes up for its turn. */

@@ -100,9 +100,9 @@
 
 /* ---- whose turn it is in MPI (lite_call_lock.c) ----
  * Not of calls that change nothing, which programs make in any thread, nor of MPI_Abort, which must
- * not wait. Functions that any thread may call at any time, whatever MPI_Init_thread has said
- * (MPI 4.1, 11.6.1), wait for the end of a turn of our thread's, but not of another one that is in
- * a call for minutes. */
+ * not wait, nor of MPI_File_*, which wait for disks: the calls that they make have turns. Functions
+ * that any thread may call at any time, whatever MPI_Init_thread has said (MPI 4.1, 11.6.1), wait
+ * for the end of a turn of our thread's, but not of another one that is in a call for minutes. */
 extern int MPIDI_LITE_calls_counted;
 void MPIDI_LITE_call_begins(int waits_for_nobody);
 void MPIDI_LITE_call_ends(int waits_for_nobody);
@@ -121,7 +121,7 @@ void MPIDI_LITE_call_ends(int waits_for_nobody);
      !lite_is(function, "Get_version") && !lite_is(function, "Get_library_version") && \
      !lite_is(function, "Get_hw_resource_info") && !lite_is(function, "Comm_rank") &&  \
      !lite_is(function, "Comm_size") && !lite_begins(function, "internal_Aint_") &&    \
-     !lite_begins(function, "internal_Status_"))
+     !lite_begins(function, "internal_File_") && !lite_begins(function, "internal_Status_"))
 
 /* ---- which calls may block ----
  * The host calls the module's progress in the same way from all of them. These are the bindings
@@ -267,6 +267,11 @@ void MPIDI_LITE_resume_host_work(void);
             lite_host_lets_go_slow();                                                   \
     } while (0)
 
+/* While the host changes its map of windows (scripts/install-device): messages are looked up in it
+ * by whoever handles them. */
+void MPIDI_LITE_lock_window_map(void);
+void MPIDI_LITE_unlock_window_map(void);
+
 /* ---- where shared memory moves something ----
  * Counted by the host up to 4.1 (progress_count). Since 4.2 by a line of ours in its progress of
  * shared memory (scripts/install-device); by threads that hold the VCI's lock. The host looks at
@@ -338,8 +343,9 @@ typedef struct MPIDI_LITE_target {
     int disp_unit;
     int pending;       /* native operations not complete at the target */
     int pending_local; /* those of them that still need the origin's buffer */
-    bool unconfirmed;  /* accumulates have left that the target does not answer (lite_accumulate.c),
-                          and nothing that it answers has been sent behind them in this epoch */
+    /* Accumulates under locks that the target does not answer (lite_accumulate.c), and those of
+     * them behind which something that it answers was sent, or the end of the epoch. */
+    unsigned unanswered, confirmed;
 } MPIDI_LITE_target_t;
 
 /* All zero: no native operations. */

@@ -1,12 +1,14 @@
 /* Native probe and matched probe. */
 #include "lite_impl.h"
 
+/* MPI_ERROR stays as it is: these calls are not among those that may write it. */
 static void set_status(MPI_Status *status, const lite_status *lite)
 {
     const MPI_Aint bytes = (MPI_Aint) lite->bytes;
     status->MPI_SOURCE = lite->source;
     status->MPI_TAG = lite->tag;
     MPIR_STATUS_SET_COUNT(*status, bytes);
+    MPIR_STATUS_SET_CANCEL_BIT(*status, FALSE);
 }
 
 int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_av_entry_t *av,
@@ -23,10 +25,8 @@ int MPIDI_LITE_mpi_iprobe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI_
     const int found = lite_iprobe(peer, &envelope, &lite);
     MPIDI_LITE_CHECK(found, peer);
 
-    if (found && status != MPI_STATUS_IGNORE) {
-        status->MPI_ERROR = MPI_SUCCESS;
+    if (found && status != MPI_STATUS_IGNORE)
         set_status(status, &lite);
-    }
     *flag = found;
 
 fn_exit:
@@ -63,7 +63,6 @@ int MPIDI_LITE_mpi_improbe(int source, int tag, MPIR_Comm *comm, int attr, MPIDI
         req->comm = comm;
         MPIR_Comm_add_ref(comm);
         set_status(&req->status, &lite);
-        /* status->MPI_ERROR stays as it is: MPI_Mprobe is not among the calls that may write it */
         if (status != MPI_STATUS_IGNORE)
             set_status(status, &lite);
     }

@@ -176,6 +176,16 @@ int MPIDI_LITE_win_free_hook(MPIR_Win *win)
     return mpi_errno;
 }
 
+void MPIDI_LITE_lock_window_map(void)
+{
+    MPIDI_LITE_LOCK();
+}
+
+void MPIDI_LITE_unlock_window_map(void)
+{
+    MPIDI_LITE_UNLOCK();
+}
+
 /* ---- put and get ---- */
 
 /* How puts of the epoch are sent. MPI_Win_complete follows those between start and complete,
@@ -192,6 +202,18 @@ static unsigned flags_of_epoch(const MPIR_Win *win)
     }
 }
 
+int MPIDI_LITE_check_epoch(int target_rank, MPIR_Win *win)
+{
+    int mpi_errno = MPI_SUCCESS;
+
+    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
 struct access {
     bool native; /* else by active messages */
     bool put;
@@ -200,6 +222,7 @@ struct access {
     size_t bytes;
     unsigned flags; /* of a put */
     MPIDI_LITE_target_t *target;
+    int target_rank;
     int peer;
 };
 
@@ -228,8 +251,6 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
     if (MPIDI_LITE_is_gpu_memory(access->origin))
         goto fn_exit;
 
-    MPIDIG_RMA_OP_CHECK_SYNC(target_rank, win);
-
     mpi_errno = MPIDI_LITE_place(&targets[target_rank], target_disp, target_true_lb, target_bytes,
                                  &access->offset);
     MPIR_ERR_CHECK(mpi_errno);
@@ -238,6 +259,7 @@ static int prepare(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
     access->bytes = origin_bytes;
     access->flags = flags_of_epoch(win);
     access->target = &targets[target_rank];
+    access->target_rank = target_rank;
     access->peer = MPIDI_LITE_peer(av);
 
 fn_exit:
@@ -256,6 +278,8 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
 
     MPIDI_LITE_LOCK();
 
+    mpi_errno = MPIDI_LITE_check_epoch(a->target_rank, win);
+    MPIR_ERR_CHECK(mpi_errno);
     void *cookie = MPIDI_LITE_target_cookie(a->target);
     if (request != NULL) {
         /* two references: the user's, and ours until it completes */

@@ -32,6 +32,10 @@ static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
     return ((uintptr_t) cookie & 3) == 3 ? (MPIR_Request *) ((char *) cookie - 3) : NULL;
 }
 
+/* An MPI error where no epoch allows an access. VCI lock held: other threads add to the host's table
+ * of targets, which is looked into. */
+int MPIDI_LITE_check_epoch(int target_rank, MPIR_Win *win);
+
 /* Where an access begins in the target's memory, in bytes, or an MPI error: it is outside of it.
  * `first`: the displacement of the datatype's first byte. */
 static inline int MPIDI_LITE_place(const MPIDI_LITE_target_t *target, MPI_Aint displacement,
@@ -105,5 +109,7 @@ void MPIDI_LITE_do_accumulate(const void *header, size_t header_bytes, const voi
                               size_t data_bytes);
 /* Before a flush of that target: those that were sent under a lock are not answered. */
 int MPIDI_LITE_confirm_accumulates(int rank, MPIR_Win *win);
+/* The lock was given back, behind them. */
+void MPIDI_LITE_forget_unanswered(int rank, MPIR_Win *win);
 
 #endif /* LITE_RMA_H_INCLUDED */

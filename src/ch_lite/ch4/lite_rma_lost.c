@@ -138,7 +138,7 @@ int MPIDI_LITE_awaited_is_lost(void)
 int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
                             MPIDI_av_entry_t *av)
 {
-    MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
+    MPIDIG_win_target_t *target;
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
 
     if (MPIDIG_WIN(win, sync).lock.count == 0) {
@@ -146,8 +146,11 @@ int MPIDI_LITE_mpi_win_lock(int lock_type, int rank, int assert, MPIR_Win *win,
         lite->flushed = false;
     }
     /* The host keeps MPI_MODE_NOCHECK of an earlier lock, and would never give this one back. */
+    MPIDI_LITE_LOCK();
+    target = MPIDIG_win_target_find(win, rank);
     if (target != NULL)
         target->sync.assert_mode = 0;
+    MPIDI_LITE_UNLOCK();
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_lock(lock_type, rank, assert, win));
 }
 

@@ -147,16 +147,24 @@ int MPIDI_LITE_mpi_win_complete(MPIR_Win *win)
 }
 
 /* With MPI_MODE_NOCHECK there was no lock, and no message gives it back. */
+static bool gives_lock_back(MPIR_Win *win, int rank)
+{
+    const MPIDIG_win_target_t *target;
+
+    MPIDI_LITE_LOCK();
+    target = MPIDIG_win_target_find(win, rank);
+    MPIDI_LITE_UNLOCK();
+    return target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0;
+}
+
 int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
     int mpi_errno;
-    const MPIDIG_win_target_t *target = MPIDIG_win_target_find(win, rank);
 
-    end_begins(win, target != NULL && (target->sync.assert_mode & MPI_MODE_NOCHECK) == 0);
+    end_begins(win, gives_lock_back(win, rank));
     mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
     end_is_over();
-    if (MPIDI_LITE_WIN(win).targets != NULL)
-        MPIDI_LITE_WIN(win).targets[rank].unconfirmed = false;
+    MPIDI_LITE_forget_unanswered(rank, win);
     return mpi_errno;
 }
 

@@ -53,7 +53,6 @@ void host_type_release(MPI_Datatype type);
 #define MPIR_Datatype_release_if_not_builtin(type) host_type_release(type)
 MPI_Aint host_type_size(MPI_Datatype type);
 #define MPIR_Datatype_get_size_macro(type, size) ((size) = host_type_size(type))
-int MPIR_Get_elements_x_impl(MPI_Count* bytes, MPI_Datatype type, MPI_Count* elements);
 int host_pack(const void* in, MPI_Aint count, MPI_Datatype type, MPI_Aint offset, void* out,
               MPI_Aint room, MPI_Aint* packed);
 int host_unpack(const void* in, MPI_Aint bytes, void* out, MPI_Aint count, MPI_Datatype type,
