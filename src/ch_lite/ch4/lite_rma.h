@@ -32,8 +32,8 @@ static inline MPIR_Request *MPIDI_LITE_cookie_rma_request(void *cookie)
     return ((uintptr_t) cookie & 3) == 3 ? (MPIR_Request *) ((char *) cookie - 3) : NULL;
 }
 
-/* An MPI error where no epoch allows an access. VCI lock held: other threads add to the host's table
- * of targets, which is looked into. */
+/* An MPI error where no epoch allows an access. VCI lock held: other threads add to the host's
+ * table of targets, which is looked into. */
 int MPIDI_LITE_check_epoch(int target_rank, MPIR_Win *win);
 
 /* Where an access begins in the target's memory, in bytes, or an MPI error: it is outside of it.
