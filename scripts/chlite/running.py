@@ -14,8 +14,9 @@ PROGRESS_PERIOD_S = 30
 
 class Started:
     """Programs that belong together: their output, and an end in any case."""
-    def __init__(self, place, commands, environment, timeout_s, has_result=None, grace_s=10):
-        """has_result: a function of the output so far. Some MPIs do not return from MPI_Finalize now and then: their numbers are good."""
+    def __init__(self, place, commands, environment, timeout_s, has_result=None, grace_s=10, on_hang=None):
+        """has_result: a function of the output so far. Some MPIs do not return from MPI_Finalize now and then: their numbers are good.
+        on_hang: called before what hangs is ended."""
         self.place, self.children = place, []
         self.printed, self.errors = tempfile.TemporaryFile(mode="w+", errors="replace"), tempfile.TemporaryFile(mode="w+", errors="replace")
         self.hung = False
@@ -36,6 +37,8 @@ class Started:
                     deadline = min(deadline, now + 3)
                 if now > deadline or (result_at is not None and now > result_at + grace_s):
                     self.hung = not failed
+                    if self.hung and on_hang:
+                        on_hang()
                     break
         finally:
             self.end()

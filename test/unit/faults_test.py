@@ -3,7 +3,9 @@
 import json
 import os
 import re
+import subprocess
 import sys
+import tempfile
 import unittest
 from xml.etree import ElementTree
 
@@ -143,6 +145,20 @@ class Command(unittest.TestCase):
         turns = [(row.expected, who) for row, _, _, who in run.turns_of([self.OURS, self.PEER], ["sigio", "sync"], rows)]
         self.assertEqual(turns, [("goes on", "lite, sigio"), ("goes on", "lite, sync"), ("goes on", "mpich"), ("refused", "lite, sigio"), ("refused", "lite, sync")])
 
+
+    def test_of_a_job_that_hangs_it_is_said_where_the_ranks_are(self):
+        with tempfile.TemporaryDirectory() as directory:
+            file = os.path.join(directory, "row0")
+            with subprocess.Popen(["sleep", "60"]) as there, subprocess.Popen(["true"]) as gone:
+                gone.wait()
+                for rank, process in enumerate((there, gone)):
+                    with open(f"{file}.pid.{rank}", "w", encoding="utf-8") as text:
+                        text.write(f"{process.pid}\n")
+                said = run.where_ranks_are(acts.Scene(3, 3, file)).splitlines()
+                there.kill()
+        self.assertIn("rank 0 is there, state S", said)
+        self.assertIn("rank 1 is not there (any more)", said)
+        self.assertIn("rank 2 is not there (any more)", said)
 
     def test_the_report_names_no_place_of_this_machine(self):
         wanted = run.options(["--mpi", "lite=/home/x/install", "--mpi", "mpich=/usr:mpich", "--controllers", "sigio,sync", "--markdown", "/tmp/x"])
