@@ -66,6 +66,10 @@ void tools_take_knobs(const Knobs& knobs) {
 }
 
 void tools_watch(Gate& its_gate, const Counters& its_counters) {
+  // The thread that may be reading is not in the child of a fork.
+  static const bool kPrepared =
+      pthread_atfork(nullptr, nullptr, [] { pthread_mutex_init(&reading, nullptr); }) == 0;
+  static_cast<void>(kPrepared);
   const Reading alone;
   gate = &its_gate;
   counters = &its_counters;

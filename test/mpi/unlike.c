@@ -162,7 +162,7 @@ static void check_status(MPI_Status *status, int from, const char *call)
 static void statuses(void)
 {
     const int next = (my_rank + 1) % ranks, before = (my_rank + ranks - 1) % ranks;
-    char bytes[3] = "ab";
+    char bytes[3] = "ab", came[3];
     MPI_Request request;
     MPI_Status status;
     MPI_Message message;
@@ -177,7 +177,7 @@ static void statuses(void)
     check_status(&status, before, "MPI_Iprobe");
     MPI_Mprobe(before, 6, MPI_COMM_WORLD, &message, &status);
     check_status(&status, before, "MPI_Mprobe");
-    MPI_Mrecv(bytes, 3, MPI_CHAR, &message, MPI_STATUS_IGNORE);
+    MPI_Mrecv(came, 3, MPI_CHAR, &message, MPI_STATUS_IGNORE);
     MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 

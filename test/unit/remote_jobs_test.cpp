@@ -224,6 +224,21 @@ START_TEST(a_closed_port_and_an_unknown_one_are_refused_at_once) {
 }
 END_TEST
 
+START_TEST(who_was_refused_at_a_port_is_met_by_its_name) {
+  Jobs j;
+  const PortName port = j.port(2, 5);
+  j.at(2).ports().close(5);
+  const int owner = j.at(0).connect_by_port(port);
+  j.say(0, owner, 'a');
+  ck_assert(j.until([&] { return !j.lost(0).empty(); }, 100));
+  ck_assert_int_eq(j.at(0).connect(j.name(2)), owner);
+  const int caller = j.at(2).connect(j.name(0));
+  ck_assert_int_eq(j.say(0, owner, 'b'), 0);
+  ck_assert(j.heard(2, caller, 'b'));
+  ck_assert_uint_eq(j.lost(0).size(), 1);
+}
+END_TEST
+
 START_TEST(a_number_used_again_has_another_key) {
   Jobs j;
   const PortName old = j.port(2, 5, 1);

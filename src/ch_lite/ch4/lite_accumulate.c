@@ -23,18 +23,21 @@ static bool is_elementwise(MPI_Datatype type, MPI_Op op)
     return HANDLE_IS_BUILTIN(type) && HANDLE_IS_BUILTIN(op) && op != MPI_NO_OP;
 }
 
-/* Whether nobody asks for this accumulate before the epoch ends by an active message. */
-static bool ends_by_message(MPIR_Win *win, const MPIDIG_win_target_t *host)
+/* Whether nobody asks for an accumulate before the epoch ends by an active message: of a lock
+ * unless it is one without a check. */
+static bool may_end_by_message(MPIR_Win *win)
 {
-    const MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
-
     switch (MPIDIG_WIN(win, sync).access_epoch_type) {
     case MPIDIG_EPOTYPE_START: return true;
-    case MPIDIG_EPOTYPE_LOCK:
-        return !MPIDI_LITE_expects_flush(lite) && host != NULL &&
-               (host->sync.assert_mode & MPI_MODE_NOCHECK) == 0;
+    case MPIDIG_EPOTYPE_LOCK: return !MPIDI_LITE_expects_flush(&MPIDI_LITE_WIN(win));
     default: return false;
     }
+}
+
+static bool ends_by_message(MPIR_Win *win, const MPIDIG_win_target_t *host)
+{
+    return MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_START ||
+           (host != NULL && (host->sync.assert_mode & MPI_MODE_NOCHECK) == 0);
 }
 
 static bool host_has_none_under_way(MPIR_Win *win, const MPIDIG_win_target_t *host)
@@ -110,7 +113,7 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
         target = &MPIDI_LITE_WIN(win).targets[target_rank];
     if (target == NULL || target->key == 0 || origin_count <= 0 || origin_count != target_count ||
         origin_datatype != target_datatype || !is_elementwise(origin_datatype, op) ||
-        MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av))
+        MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av) || !may_end_by_message(win))
         goto by_host;
     MPIR_Datatype_get_size_macro(origin_datatype, element);
     const size_t bytes = element * (size_t) origin_count;
@@ -211,11 +214,13 @@ int MPIDI_LITE_confirm_accumulates(int rank, MPIR_Win *win)
     if (!due)
         return MPI_SUCCESS;
     mpi_errno = MPIDIG_mpi_fetch_and_op(&unused, &unused, MPIDI_LITE_BYTE, rank, 0, MPI_NO_OP, win);
+    if (mpi_errno != MPI_SUCCESS)
+        return mpi_errno;
     MPIDI_LITE_LOCK();
     if ((int) (sent - targets[rank].confirmed) > 0)
         targets[rank].confirmed = sent;
     MPIDI_LITE_UNLOCK();
-    return mpi_errno;
+    return MPI_SUCCESS;
 }
 
 void MPIDI_LITE_forget_unanswered(int rank, MPIR_Win *win)

@@ -11,9 +11,18 @@ int MPIDI_LITE_calls_counted;
 
 /* Calls that this thread is in: an error handler's are in another. Of those that wait for nobody:
  * by themselves. */
-static __thread int depth, brief_depth;
-static __thread bool holds_call_lock, holds_brief_lock;
+#define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
+OF_THREAD int depth, brief_depth;
+OF_THREAD bool holds_call_lock, holds_brief_lock;
 static bool shared; /* the locks are in use */
+static bool are_shared(void)
+{
+    return __atomic_load_n(&shared, __ATOMIC_RELAXED);
+}
+static void set_shared(bool on)
+{
+    __atomic_store_n(&shared, on, __ATOMIC_RELAXED);
+}
 static pthread_mutex_t call_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t brief_lock = PTHREAD_MUTEX_INITIALIZER; /* of those, and of our turns */
 static int waiting;     /* threads of the application's, for a turn of ours to end */
@@ -50,15 +59,15 @@ static void begin_shared_call(void)
 void MPIDI_LITE_call_begins(int waits_for_nobody)
 {
     if (waits_for_nobody) {
-        if (brief_depth++ == 0 && depth == 0 && shared) {
+        if (brief_depth++ == 0 && depth == 0 && are_shared()) {
             wait_for(&brief_lock);
-            if (shared)
+            if (are_shared())
                 holds_brief_lock = true;
             else /* MPI has ended meanwhile */
                 pthread_mutex_unlock(&brief_lock);
         }
     } else if (depth++ == 0) {
-        if (shared)
+        if (are_shared())
             begin_shared_call();
         else
             MPIDI_LITE_pass_for_kept_thread();
@@ -80,29 +89,33 @@ void MPIDI_LITE_call_ends(int waits_for_nobody)
         lite_host_may_go_on();
 }
 
-void MPIDI_LITE_count_calls(void)
-{
-    depth = 1;
-    shared = false;
-    MPIDI_LITE_calls_counted = 1;
-}
-
-/* The thread that may hold the lock is not in the child of a fork. */
+/* The thread that may hold the locks is not in the child of a fork. */
 static void in_child(void)
 {
     MPIDI_LITE_calls_counted = 0;
-    shared = false;
+    set_shared(false);
+    holds_call_lock = holds_brief_lock = false;
+    pthread_mutex_init(&call_lock, NULL);
+    pthread_mutex_init(&brief_lock, NULL);
 }
 
-void MPIDI_LITE_share_calls(void)
+void MPIDI_LITE_count_calls(void)
 {
     static bool prepared;
 
     if (!prepared)
         prepared = pthread_atfork(NULL, NULL, in_child) == 0;
+    depth = 1;
+    set_shared(false);
+    MPIDI_LITE_calls_counted = 1;
+}
+
+void MPIDI_LITE_share_calls(void)
+{
     if (!holds_call_lock)
         wait_for(&call_lock);
-    holds_call_lock = shared = true;
+    holds_call_lock = true;
+    set_shared(true);
 }
 
 /* Calls are counted to the end of the process: another thread may be in a brief one, which ends
@@ -111,7 +124,7 @@ void MPIDI_LITE_end_shared_calls(void)
 {
     if (!holds_brief_lock)
         pthread_mutex_lock(&brief_lock);
-    shared = false;
+    set_shared(false);
     if (!holds_brief_lock)
         pthread_mutex_unlock(&brief_lock);
     if (holds_call_lock)

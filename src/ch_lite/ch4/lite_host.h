@@ -47,21 +47,31 @@
 
 /* Where the caller may hold it already: the host's functions that let go of a communicator are
  * called from within progress, too. (The host's own macro for that is gone since 4.2.) */
-#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
-static inline bool MPIDI_LITE_lock_if_not_held(void)
+static inline bool MPIDI_LITE_is_held(const MPID_Thread_mutex_t *mutex)
 {
-    MPL_thread_id_t self, owner = MPIDI_LITE_VCI_LOCK.owner;
+    MPL_thread_id_t self, owner = mutex->owner;
     int held = 0;
 
     if (!MPIR_ThreadInfo.isThreaded)
         return false;
     MPL_thread_self(&self);
     MPL_thread_same(&self, &owner, &held);
-    if (!held)
-        MPIDI_LITE_LOCK();
-    return !held;
+    return held != 0;
 }
+#if MPICH_THREAD_GRANULARITY == MPICH_THREAD_GRANULARITY__VCI
+static inline bool MPIDI_LITE_lock_if_not_held(void)
+{
+    if (!MPIR_ThreadInfo.isThreaded || MPIDI_LITE_is_held(&MPIDI_LITE_VCI_LOCK))
+        return false;
+    MPIDI_LITE_LOCK();
+    return true;
+}
+/* At the entry of a call, with MPI_THREAD_MULTIPLE: whether the host's progress may run. Not where
+ * a callback of it has called MPI, or a binding that takes no lock where there is one for all of
+ * MPI. */
+#define MPIDI_LITE_may_progress_at_entry() (!MPIDI_LITE_is_held(&MPIDI_LITE_VCI_LOCK))
 #else
+#define MPIDI_LITE_may_progress_at_entry() MPIDI_LITE_is_held(&MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX)
 #define MPIDI_LITE_lock_if_not_held() false
 #endif
 

@@ -241,7 +241,8 @@ void MPIDI_LITE_pass_in_call(void)
 /* Locked calls do that themselves (lite_call_lock.c). */
 void MPIDI_LITE_pass_for_kept_thread(void)
 {
-    if (unlikely(multiple && may_begin && completion_calls_application && lite_host_message_due()))
+    if (unlikely(multiple && may_begin && completion_calls_application) &&
+        lite_host_message_due() && !passing && MPIDI_LITE_may_progress_at_entry())
         MPIDI_LITE_pass_in_call();
 }
 

@@ -115,13 +115,20 @@ void MPIDI_LITE_call_ends(int waits_for_nobody);
      lite_begins(function, "internal_Session_get_") || lite_is(function, "Session_init") ||       \
      lite_is(function, "Session_create_errhandler") ||                                            \
      lite_is(function, "Session_set_errhandler") || lite_is(function, "Session_call_errhandler"))
+/* Of the functions for files those for their error handlers do not. */
+#define lite_waits_for_disks(function)                            \
+    (lite_begins(function, "internal_File_") &&                   \
+     !lite_begins(function, "internal_File_create_errhandler") && \
+     !lite_begins(function, "internal_File_get_errhandler") &&    \
+     !lite_begins(function, "internal_File_set_errhandler") &&    \
+     !lite_begins(function, "internal_File_call_errhandler"))
 #define lite_takes_turns(function)                                                     \
     (!lite_is_innocent(function) && !lite_is(function, "Abort") &&                     \
      !lite_is(function, "Query_thread") && !lite_is(function, "Is_thread_main") &&     \
      !lite_is(function, "Get_version") && !lite_is(function, "Get_library_version") && \
      !lite_is(function, "Get_hw_resource_info") && !lite_is(function, "Comm_rank") &&  \
      !lite_is(function, "Comm_size") && !lite_begins(function, "internal_Aint_") &&    \
-     !lite_begins(function, "internal_File_") && !lite_begins(function, "internal_Status_"))
+     !lite_waits_for_disks(function) && !lite_begins(function, "internal_Status_"))
 
 /* ---- which calls may block ----
  * The host calls the module's progress in the same way from all of them. These are the bindings

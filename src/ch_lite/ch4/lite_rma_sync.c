@@ -164,7 +164,8 @@ int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
     end_begins(win, gives_lock_back(win, rank));
     mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
     end_is_over();
-    MPIDI_LITE_forget_unanswered(rank, win);
+    if (mpi_errno == MPI_SUCCESS)
+        MPIDI_LITE_forget_unanswered(rank, win);
     return mpi_errno;
 }
 

@@ -104,6 +104,8 @@ int RemoteJobs::connect(const ProcessName& name) {
                                       : 0);
   }
   r.unmet = r.disconnected = r.goodbye_said = r.goodbye_heard = false;
+  // A port of its that was called in vain has nothing to do with this.
+  if (core_.peers[peer].state != PeerState::kMaking) r.by_port = false;
   if (const int rc = revive(peer); rc < 0) return rc;
   return peer;
 }

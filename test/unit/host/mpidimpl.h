@@ -307,7 +307,12 @@ extern MPIDIG_global_t MPIDIG_global;
 
 /* ---- what there is one of ---- */
 
-typedef int MPID_Thread_mutex_t;
+typedef int MPL_thread_id_t; /* the test's own thread is 1 */
+typedef struct {
+  MPL_thread_id_t owner;
+} MPID_Thread_mutex_t;
+#define MPL_thread_self(id) (*(id) = 1)
+#define MPL_thread_same(a, b, same) (*(same) = *(a) == *(b))
 typedef struct {
   int my_sigusr1_count;
   int n_vcis;
@@ -329,7 +334,7 @@ typedef struct {
 } MPIR_Process_t;
 extern MPIR_Process_t MPIR_Process;
 typedef struct {
-  int thread_provided;
+  int thread_provided, isThreaded;
 } MPIR_ThreadInfo_t;
 extern MPIR_ThreadInfo_t MPIR_ThreadInfo;
 extern int MPIR_CVAR_DEBUG_SUMMARY, MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE;
