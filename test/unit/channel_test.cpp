@@ -634,6 +634,54 @@ START_TEST(isend_keeps_the_buffer_until_test_or_wait_says_so) {
 }
 END_TEST
 
+// A handler that comes behind the call can act upon a packet, whatever the call has started.
+START_TEST(calls_leave_the_handler_what_a_packet_needs) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  const Bytes data(100);
+  Bytes into(100);
+  std::vector<MPID_TransferId> transfers(600);
+  for (MPID_TransferId& id : transfers) {
+    ck_assert_int_eq(MPID_CreateRecvTransfer(into.data(), into.size(), 1, &id), 0);
+    ck_assert_int_ne(MPID_ChannelHeadroom(), 0);
+  }
+  for (int i = 0; i < 600; ++i) {
+    MPID_ChannelId id = 0;
+    ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &id), 0);
+    ck_assert_int_ne(MPID_ChannelHeadroom(), 0);
+  }
+}
+END_TEST
+
+// Somebody who has no memory for the packet that waits.
+START_TEST(what_can_be_moved_is_moved_although_a_packet_waits) {
+  SimRanks r(2, narrow());
+  r.connect(0, 1);
+  Bytes a = bytes_of(20'000, 1), got(20'000);
+  MPID_ChannelId sent = 0, received = 0;
+  ck_assert_int_eq(MPID_ISendChannel(a.data(), a.size(), 1, &sent), 0);
+  r.as(1);
+  ck_assert_int_eq(MPID_SendControl("x", 1, 0), 0);
+  MPID_IRecvFromChannel(got.data(), got.size(), 0, &received);
+  Result arrived;
+  MPID_OnComplete(received, on_complete, &arrived);
+  r.as(0);
+  ck_assert(r.until([] { return MPID_ControlMsgAvail() != 0; }));
+  for (int turns = 0; turns < 3000 && arrived.calls == 0; ++turns) {
+    r.poll(1);
+    r.world.skip(100'000);
+    r.as(0);
+    ck_assert_int_ne(MPID_ControlMsgAvail(), 0);
+    {
+      Hold hold(r.engine(0).gate());
+      MPID_ChannelMove();
+    }
+  }
+  ck_assert_int_eq(arrived.calls, 1);
+  ck_assert(got == a);
+}
+END_TEST
+
 START_TEST(isend_that_is_complete_at_once_has_no_id) {
   SimRanks r;
   r.connect(0, 1);

@@ -275,6 +275,11 @@ int MPID_ControlMsgAvail(void) {
 
 int MPID_ControlMsgMore(void) { return MPID_ControlMsgAvail(); }
 
+void MPID_ChannelMove(void) {
+  ++me().moves;
+  poll();
+}
+
 int MPID_NextControl(const void** pkt, void* spare, int* from, int* more) {
   *more = 1;
   return MPID_ControlMsgAvail() != 0 ? MPID_ViewAnyControl(pkt, spare, from) : 0;

@@ -71,6 +71,7 @@ struct Rank {
   bool headroom = true;
   bool memory = true;    // false: ordinary context has none either
   bool starved = false;  // the handler has left something
+  int moves = 0;         // MPID_ChannelMove
   bool outstanding = false;
   int outstanding_edges = 0;
   std::vector<int> reached;  // by MPID_ChannelReach, in order

@@ -225,6 +225,30 @@ START_TEST(agrees_with_a_list_matcher_on_random_sequences) {
 }
 END_TEST
 
+// Beyond the most bins chains are longer, and nothing is dealt out again and again.
+START_TEST(at_the_most_bins_it_does_not_want_to_grow) {
+  constexpr int kNodes = 3000;
+  Matcher m(1024);
+  ck_assert(m.start());
+  std::vector<Receive> receives(kNodes);
+  std::vector<Arrival> arrivals(kNodes);
+  for (int i = 0; i < kNodes; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    receives[at].key = {1, 3, i};
+    arrivals[at].key = {2, 3, i};
+    m.post(&receives[at]);
+    m.add_unexpected(&arrivals[at]);
+  }
+  m.grow();
+  ck_assert(!m.wants_growth());
+  for (int i = 0; i < kNodes; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    ck_assert_ptr_eq(m.match_posted({1, 3, i}), &receives[at]);
+    ck_assert_ptr_eq(m.find_unexpected({2, 3, i}), &arrivals[at]);
+  }
+}
+END_TEST
+
 // Compares per message that a matcher with `depth` nodes makes, over all of them. Nothing but the
 // number of nodes tells, so a busy machine does not disturb. `spread`: how the keys differ; 0: by
 // tag, 1: by source, 2: both, and every eighth receive has a wildcard.

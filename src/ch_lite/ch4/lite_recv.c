@@ -54,6 +54,17 @@ static void release_buffer(MPIR_Request *rreq)
     MPIDI_LITE_REQUEST(rreq).request = NULL;
 }
 
+/* Whether a message of so many bytes ends inside of a basic element, of a type whose elements have
+ * one size. (What the host tells of the elements of a type divides by 0 where a struct has several
+ * types of one size.) */
+static bool cuts_an_element(MPI_Datatype datatype, MPI_Aint bytes)
+{
+    MPIR_Datatype *type;
+
+    MPIR_Datatype_get_ptr(datatype, type);
+    return type->builtin_element_size > 0 && bytes % type->builtin_element_size != 0;
+}
+
 void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)
 {
     const MPI_Aint bytes = (MPI_Aint) status->bytes;
@@ -87,9 +98,11 @@ void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)
                 MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
         }
     }
-    /* In pieces the data is where it belongs already. Whether a short message ends inside of a
-     * basic element is not looked at: the host cannot tell of every type (it divides by 0 where a
-     * struct has elements of several types and one size). */
+    /* In pieces the data is where it belongs already; and so are the bytes of a basic element that
+     * a short message cuts, which unpacking leaves out. The error is the same. */
+    if (MPIDI_LITE_REQUEST(rreq).in_pieces && rreq->status.MPI_ERROR == MPI_SUCCESS &&
+        unlikely(cuts_an_element(MPIDI_LITE_REQUEST(rreq).datatype, bytes)))
+        MPIR_ERR_SET(rreq->status.MPI_ERROR, MPI_ERR_TYPE, "**dtypemismatch");
     release_buffer(rreq);
 }
 
@@ -190,6 +203,11 @@ int MPIDI_LITE_mpi_imrecv(void *buf, MPI_Aint count, MPI_Datatype datatype, MPIR
     else
         code =
             lite_imrecv(MPIDI_LITE_REQUEST(message).message, data, bytes, message, &status, &lite);
+    if (unlikely(code == LITE_ERR_NOMEM)) {
+        release_buffer(message);
+        mpi_errno = MPIDI_LITE_error(code, -1, __func__, __LINE__);
+        goto fn_fail;
+    }
     MPIDI_LITE_REQUEST(message).message = NULL;
     if (code == LITE_PENDING) {
         MPIDI_LITE_REQUEST(message).request = lite;

@@ -49,6 +49,8 @@ int MPID_ControlMsgAvail(void);
  * without end. A waiting caller
  * gets back to its completion without one more system call. */
 int MPID_ControlMsgMore(void);
+/* Moves what can be moved, although packets may wait that nobody can act upon. The gate is held. */
+void MPID_ChannelMove(void);
 /* Reads the next control packet into pkt (at most `size` bytes), its sender into *from; waits for
  * one when there is none [waiting: ordinary]. Returns its length. */
 int MPID_RecvAnyControl(void* pkt, int size, int* from);

@@ -63,8 +63,7 @@ int MPID_ISendBehind(const void* pkt, int size, const void* buf, size_t bytes, i
                      MPID_ChannelId* id) {
   Hold hold(engine().gate());
   *id = 0;
-  ChannelState& s = *g_channel;
-  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return -EAGAIN;
+  if (!has_op()) return -EAGAIN;
   SendOp* send = nullptr;
   const iovec packet = {const_cast<void*>(pkt), static_cast<std::size_t>(size)};
   const int rc = engine().send_behind(dest, packet, FrameKind::kChannel, buf, bytes, send);

@@ -44,9 +44,17 @@ void count_arrived(ChannelOp& op, std::uint64_t bytes) {
 
 }  // namespace
 
+// Ordinary context leaves the handler what it needs for a packet (MPID_ChannelHeadroom).
+bool has_op() {
+  Pool<ChannelOp>& ops = g_channel->ops;
+  if (!engine().async() && ops.free_count() <= Engine::kSendsPerPacket)
+    static_cast<void>(ops.reserve(64));
+  return ops.free_count() > 0;
+}
+
 ChannelOp* make_op(ChannelOpKind kind, int peer, const Memory& memory, std::size_t size) {
   ChannelState& s = *g_channel;
-  if (s.ops.free_count() == 0 && (engine().async() || !s.ops.reserve(64))) return nullptr;
+  if (!has_op()) return nullptr;
   ChannelOp* op = s.ops.take();
   op->kind = kind;
   op->peer = peer;

@@ -17,6 +17,8 @@ inline Engine& engine() { return *g_channel->engine; }
 // What an id stands for: the operation, if the id is live and of one of these kinds.
 inline ChannelOp* find(MPID_ChannelId id) { return id == 0 ? nullptr : g_channel->ops.find(id); }
 
+// Whether make_op() has one.
+bool has_op();
 // A new one, listed with its peer if it is a receive. nullptr: no memory, or none in the handler.
 ChannelOp* make_op(ChannelOpKind kind, int peer, const Memory& memory, std::size_t size);
 void free_op(ChannelOp* op);

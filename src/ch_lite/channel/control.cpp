@@ -99,6 +99,8 @@ int MPID_ControlMsgMore(void) {
   return engine().exhaustive() && engine().may_look_again() ? MPID_ControlMsgAvail() : 0;
 }
 
+void MPID_ChannelMove(void) { engine().poll(); }
+
 int MPID_RecvAnyControl(void* pkt, int size, int* from) {
   Hold hold(engine().gate());
   if (g_channel->stash_head != nullptr) return take_stashed(pkt, size, from);

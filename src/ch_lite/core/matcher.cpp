@@ -30,9 +30,8 @@ void link_last(Bin& bin, Node* node, Node*& next, Node*& prev, Node** last_next)
 }
 
 // At once as many as the nodes need: thousands of receives may be posted between two looks.
-std::uint32_t bins_for(std::uint32_t nodes, std::uint32_t bins) {
-  constexpr std::uint32_t kBinsMax = 1u << 22;
-  while (bins < nodes && bins < kBinsMax) bins *= 2;
+std::uint32_t bins_for(std::uint32_t nodes, std::uint32_t bins, std::uint32_t most) {
+  while (bins < nodes && bins < most) bins *= 2;
   return bins;
 }
 
@@ -191,7 +190,7 @@ void Matcher::visit_unexpected(void (*visit)(void*, UnexpectedNode*), void* arg)
 // new bin holds ----
 
 void Matcher::grow_posted() {
-  const std::uint32_t bins = bins_for(posted_count_, posted_bins_);
+  const std::uint32_t bins = bins_for(posted_count_, posted_bins_, bins_max_);
   auto* table =
       static_cast<PostedBin*>(std::calloc(std::size_t{kMatchClasses} * bins, sizeof(PostedBin)));
   if (table == nullptr) return;
@@ -211,7 +210,7 @@ void Matcher::grow_posted() {
 }
 
 void Matcher::grow_unexpected() {
-  const std::uint32_t bins = bins_for(unexpected_count_, unexpected_bins_);
+  const std::uint32_t bins = bins_for(unexpected_count_, unexpected_bins_, bins_max_);
   auto* table = static_cast<UnexpectedBin*>(
       std::calloc(std::size_t{kMatchClasses} * bins, sizeof(UnexpectedBin)));
   if (table == nullptr) return;

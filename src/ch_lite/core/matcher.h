@@ -43,7 +43,10 @@ struct UnexpectedNode {
 // (order), PRIOR_ART (linear searches of the ancestors).
 class Matcher {
  public:
-  Matcher() = default;
+  // More nodes than that make chains longer.
+  static constexpr std::uint32_t kBinsMax = 1u << 22;
+
+  explicit Matcher(std::uint32_t bins_max = kBinsMax) : bins_max_(bins_max) {}
   ~Matcher();
   Matcher(const Matcher&) = delete;
   Matcher& operator=(const Matcher&) = delete;
@@ -87,16 +90,20 @@ class Matcher {
   // Keeps chains short; ordinary context, now and then. No memory: the chains are longer, nothing
   // else.
   bool wants_growth() const {
-    return posted_count_ > posted_bins_ || unexpected_count_ > unexpected_bins_;
+    return wants(posted_count_, posted_bins_) || wants(unexpected_count_, unexpected_bins_);
   }
   void grow() {
-    if (posted_count_ > posted_bins_) grow_posted();
-    if (unexpected_count_ > unexpected_bins_) grow_unexpected();
+    if (wants(posted_count_, posted_bins_)) grow_posted();
+    if (wants(unexpected_count_, unexpected_bins_)) grow_unexpected();
   }
   // For tests: nodes compared with an envelope so far.
   std::uint64_t looked_at() const { return looked_at_; }
 
  private:
+  bool wants(std::uint32_t nodes, std::uint32_t bins) const {
+    return nodes > bins && bins < bins_max_;
+  }
+
   struct PostedBin {
     PostedNode* head;
     PostedNode* tail;
@@ -118,7 +125,8 @@ class Matcher {
   std::uint32_t tag_mask_ = ~0u;
   PostedBin* posted_ = nullptr;          // kMatchClasses tables of posted_bins_
   UnexpectedBin* unexpected_ = nullptr;  // the same
-  std::uint32_t posted_bins_ = 0;        // powers of two
+  const std::uint32_t bins_max_;
+  std::uint32_t posted_bins_ = 0;  // powers of two
   std::uint32_t unexpected_bins_ = 0;
   PostedNode* sole_posted_ = nullptr;  // posted, and not in the tables: it is the only one
   std::uint32_t posted_count_ = 0;

@@ -57,11 +57,10 @@ bool Device::refill() {
 // packet can carry, one answer, one access to exposed memory. The handler takes none at the cost of
 // the bound: for want of the fitting block it takes larger ones.
 bool Device::headroom() {
-  const auto enough = [this] { return core_.headroom() && target_.headroom(); };
-  if (enough()) return true;
+  if (has_headroom()) return true;
   if (MPID_ChannelInHandler() == 0) {
     refill();
-    if (enough()) return true;
+    if (has_headroom()) return true;
     tell_starved();
   } else {
     ++core_.counters().no_memory_in_handler;
@@ -90,11 +89,17 @@ void Device::progress() {
     dispatching_ = true;
     int from = -1, more = 1;
     const void* at = nullptr;
+    // A packet that has waited since the handler came before keeps Avail from moving bulk data.
+    // That needs no headroom, and may bring some.
+    bool polled = false;
     const auto view = [&](int available) {
+      if (handler && available != 0 && !polled && !has_headroom()) {
+        polled = true;
+        MPID_ChannelMove();
+      }
       return available != 0 && headroom() ? MPID_ViewAnyControl(&at, packet_, &from) : 0;
     };
-    // Avail first: it also moves bulk data, which needs no headroom here. What has just been
-    // refilled has it.
+    // Avail first: it also moves bulk data. What has just been refilled has headroom.
     int bytes = !handler && refill() ? MPID_NextControl(&at, packet_, &from, &more)
                                      : view(MPID_ControlMsgAvail());
     for (; bytes > 0 && from >= 0 && from < core_.peers.count();

@@ -193,6 +193,7 @@ class Device {
   // Not inlined: the closure check stops at what is only called outside the handler.
   MPLITE_ORDINARY bool refill();
   MPLITE_ORDINARY void tick();
+  bool has_headroom() const MPLITE_SIGNAL_SAFE { return core_.headroom() && target_.headroom(); }
   bool headroom() MPLITE_SIGNAL_SAFE;
   [[gnu::cold]] MPLITE_ORDINARY void tell_starved();
   void act_upon(const void* at, std::size_t bytes, int from) MPLITE_SIGNAL_SAFE;

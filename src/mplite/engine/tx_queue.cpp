@@ -374,8 +374,10 @@ int TxQueue::send(int peer, FrameKind kind, std::uint64_t id, const Memory& data
                   std::uint64_t bytes, SendOp*& out, std::uint64_t from) {
   out = nullptr;
   if (const int rc = ensure_connection(peer); rc < 0) return rc;
-  if (sends_.free_count() == 0 && (core_.mode.in_signal_handler || !sends_.reserve(64)))
-    return -ENOBUFS;
+  // Ordinary context leaves the handler what it needs for a packet (headroom()).
+  if (!core_.mode.in_signal_handler && sends_.free_count() <= kSendsPerPacket)
+    static_cast<void>(sends_.reserve(64));
+  if (sends_.free_count() == 0) return -ENOBUFS;
   if (kind != FrameKind::kMessage && is_long(bytes - from)) up_.want_lanes(peer);
   SendOp* op = sends_.take();
   op->data = data.buffer;
