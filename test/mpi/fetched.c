@@ -34,20 +34,22 @@ static void fetch(const void *value, void *result, MPI_Datatype type, MPI_Op op,
               got.place);                                                                          \
     } while (0)
 
+static void combine(const void *value, void *found, MPI_Datatype type, MPI_Op op, int target)
+{
+    MPI_Accumulate(value, 1, type, target, ROOM * my_rank, 1, type, op, win);
+    MPI_Win_flush(target, win);
+    MPI_Get(found, 1, type, target, ROOM * my_rank, 1, type, win);
+    MPI_Win_flush(target, win);
+}
+
 #define CHECK_UNSIGNED(number_, type_)                                                        \
     do {                                                                                      \
         number_ great = (number_) ((number_) 1 << (8 * sizeof(number_) - 1)), low = 1, found; \
-        put(&low, type_, target);                                                             \
-        MPI_Accumulate(&great, 1, type_, target, ROOM *my_rank, 1, type_, MPI_MAX, win);      \
-        MPI_Win_flush(target, win);                                                           \
-        MPI_Get(&found, 1, type_, target, ROOM *my_rank, 1, type_, win);                      \
-        MPI_Win_flush(target, win);                                                           \
+        combine(&low, &found, type_, MPI_REPLACE, target);                                    \
+        combine(&great, &found, type_, MPI_MAX, target);                                      \
         CHECK(found == great, #type_ " of rank %d: the greatest is %llu", target,             \
               (unsigned long long) found);                                                    \
-        MPI_Accumulate(&low, 1, type_, target, ROOM *my_rank, 1, type_, MPI_MIN, win);        \
-        MPI_Win_flush(target, win);                                                           \
-        MPI_Get(&found, 1, type_, target, ROOM *my_rank, 1, type_, win);                      \
-        MPI_Win_flush(target, win);                                                           \
+        combine(&low, &found, type_, MPI_MIN, target);                                        \
         CHECK(found == low, #type_ " of rank %d: the least is %llu", target,                  \
               (unsigned long long) found);                                                    \
     } while (0)

@@ -78,10 +78,7 @@ static int try_message(const struct accumulate *header, const void *data, size_t
     MPIR_ERR_CHECK(mpi_errno);
     const int code = lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, header, sizeof(*header),
                                         data, bytes, MPIDI_LITE_target_cookie(target), &request);
-    if (unlikely(code < 0)) {
-        mpi_errno = MPIDI_LITE_error(code, peer, __func__, __LINE__);
-        goto fn_fail;
-    }
+    MPIDI_LITE_CHECK(code, peer);
     if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
         target->unanswered++;
     if (code == LITE_PENDING) {

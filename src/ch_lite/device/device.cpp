@@ -93,11 +93,13 @@ void Device::progress() {
     // That needs no headroom, and may bring some.
     bool polled = false;
     const auto view = [&](int available) {
-      if (handler && available != 0 && !polled && !has_headroom()) {
+      if (available == 0) return 0;
+      if (!has_headroom()) [[unlikely]] {
+        if (handler && !polled) MPID_ChannelMove();
         polled = true;
-        MPID_ChannelMove();
+        if (!headroom()) return 0;
       }
-      return available != 0 && headroom() ? MPID_ViewAnyControl(&at, packet_, &from) : 0;
+      return MPID_ViewAnyControl(&at, packet_, &from);
     };
     // Avail first: it also moves bulk data. What has just been refilled has headroom.
     int bytes = !handler && refill() ? MPID_NextControl(&at, packet_, &from, &more)
