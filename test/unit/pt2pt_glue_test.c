@@ -105,7 +105,7 @@ void host_type_release(MPI_Datatype type) {
 static bool no_element_size; /* of a struct of several types */
 MPIR_Datatype* host_datatype(MPI_Datatype type) {
   static MPIR_Datatype found;
-  found.builtin_element_size = no_element_size ? -1 : types[type].element;
+  found.builtin_element_size = no_element_size ? 0 : types[type].element;
   return &found;
 }
 
