@@ -132,7 +132,10 @@ FrameHeader Run::begin_message() {
   const std::size_t total = input.length();
   h.total = total;
   h.length = static_cast<std::uint32_t>(total);
-  if (h.kind == FrameKind::kGoodbye) h.total = h.length = 0;
+  if (h.kind == FrameKind::kGoodbye) {
+    h.total = h.length = 0;
+    h.id = input.byte() % 3;
+  }
   if (h.kind == FrameKind::kTransfer || h.kind == FrameKind::kMessage) h.id = some_id();
   if (h.kind != FrameKind::kControl && input.flip()) {
     h.pad = input.byte() % kPayloadAlignment;

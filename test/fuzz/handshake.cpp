@@ -199,7 +199,8 @@ void Run::step(Step what) {
     case kLocal: local(some); break;
     case kSpeak: {
       if (c == nullptr) break;
-      const FrameHeader goodbye = {kFrameMagic, 0, kWireVersion, FrameKind::kGoodbye, 0, 0, 0, 0},
+      const FrameHeader goodbye = {kFrameMagic, 0, kWireVersion, FrameKind::kGoodbye, 0, some % 3u,
+                                   0,           0},
                         control = {kFrameMagic, 0, kWireVersion, FrameKind::kControl, 5, 0, 0, 5};
       ranks.world.stranger_write(c->fd, some >= 128 ? &goodbye : &control, sizeof goodbye);
       if (some < 128) ranks.world.stranger_write(c->fd, "hello", 5);

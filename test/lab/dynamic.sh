@@ -45,6 +45,25 @@ two_jobs credits 1 'connect FILE 1' LITE_CREDITS=16K LITE_UNEXPECTED_MAX=256K LI
 [ "$code" = 0 ] && clean "$LAB_DIR/server" accept && clean "$LAB_DIR/caller" connect
 result $? "with credit at its minimum" "$out"
 
+# Jobs of one process each, without mpiexec: all are there before one of them is answered.
+guests=6
+singly() { # HOST OUTPUT ARGUMENT…
+  timeout -k 10 60 "$LAB_ENTER" "$1" "$programs/dynamic" "${@:3}" >"$2" 2>&1 </dev/null
+}
+rm -f "$LAB_DIR/port-guests"
+visits=() code=0
+singly 0 "$LAB_DIR/host" entertain "$LAB_DIR/port-guests" "$guests" "$guests" &
+visits+=($!)
+for ((i = 0; i < guests; i++)); do
+  singly $((i % 3)) "$LAB_DIR/guest-$i" visit "$LAB_DIR/port-guests" "$i" &
+  visits+=($!)
+done
+for one in "${visits[@]}"; do wait "$one" || code=$?; done
+cat "$LAB_DIR/host" "$LAB_DIR"/guest-? >"$out"
+[ "$code" = 0 ] && [ "$(grep -c 'visit: .* 0 failed' "$out")" = "$guests" ]
+result $? "jobs of one process each, started without mpiexec, are told apart" "$out"
+if [ "$code" != 0 ]; then end_leftovers; fi
+
 job 150 1 "$programs/dynamic" spawn 3
 [ "$code" = 0 ] && clean "$out" spawn
 result $? "processes are spawned on other hosts; a parent and children that just end report nothing" "$out"

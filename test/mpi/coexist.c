@@ -15,10 +15,12 @@
  *   init_thread      MPI_Init_thread in a thread that ends (all later calls, MPI_Finalize too, in
  *                    another)
  *   alternate_stack  a crash handler's alternate stack of 8 KB
- *   timer            a handler, every 0.2 ms, calls MPI_Wtime
- *   steady           nothing special: for a debugger */
+ *   error_handler    MPI_THREAD_SERIALIZED: an error handler leaves by longjmp, then a second
+ * thread makes MPI calls (with a window, so that they are counted) timer            a handler,
+ * every 0.2 ms, calls MPI_Wtime steady           nothing special: for a debugger */
 #include <fcntl.h>
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/resource.h>
@@ -194,6 +196,25 @@ static void wait_beside_owner(void)
     CHECK(late[WAITS / 2] < most, "late by %.1f ms", 1e3 * late[WAITS / 2]);
 }
 
+static jmp_buf before_error;
+static void leave_by_jump(MPI_Comm *comm, int *code, ...)
+{
+    (void) comm;
+    (void) code;
+    longjmp(before_error, 1);
+}
+static void fail_and_leave(void)
+{
+    char small[4], large[8] = "";
+    MPI_Request request;
+    MPI_Isend(large, 8, MPI_CHAR, 0, 1, MPI_COMM_SELF, &request);
+    if (setjmp(before_error) == 0) {
+        MPI_Recv(small, 4, MPI_CHAR, 0, 1, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+        CHECK(0, "a message that is too long is no error");
+    }
+    MPI_Wait(&request, MPI_STATUS_IGNORE);
+}
+
 static void *init_in_thread(void *arguments)
 {
     (void) arguments;
@@ -216,7 +237,11 @@ int main(int argc, char **argv)
     const char *what = argc > 1 ? argv[1] : "steady";
     const int timer = strcmp(what, "timer") == 0;
     const unsigned turns = timer ? 600 : strcmp(what, "beside_owner") == 0 ? 0 : 60;
+    const int in_turns = strcmp(what, "serialized") == 0 || strcmp(what, "error_handler") == 0;
     struct sigaction own = {.sa_handler = on_own, .sa_flags = SA_RESTART};
+    MPI_Win window = MPI_WIN_NULL;
+    MPI_Errhandler leaves;
+    void *memory;
     int provided;
 
     if (strcmp(what, "handler_before") == 0)
@@ -243,6 +268,11 @@ int main(int argc, char **argv)
         static char stack[8192];
         const stack_t alternate = {.ss_sp = stack, .ss_size = sizeof stack};
         CHECK(sigaltstack(&alternate, NULL) == 0, "sigaltstack");
+    } else if (strcmp(what, "error_handler") == 0) {
+        MPI_Win_allocate(8, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &memory, &window);
+        MPI_Comm_create_errhandler(leave_by_jump, &leaves);
+        MPI_Comm_set_errhandler(MPI_COMM_SELF, leaves);
+        MPI_Errhandler_free(&leaves);
     } else if (timer) {
         const struct sigaction clock = {.sa_handler = read_clock, .sa_flags = SA_RESTART};
         const struct itimerval often = {{0, 200}, {0, 200}};
@@ -257,7 +287,9 @@ int main(int argc, char **argv)
     if (strcmp(what, "beside_owner") == 0)
         wait_beside_owner();
     for (unsigned turn = 0; turn < turns; turn++) {
-        if (strcmp(what, "serialized") == 0 && turn % 3 != 0)
+        if (window != MPI_WIN_NULL)
+            fail_and_leave();
+        if (in_turns && turn % 3 != 0)
             in_thread(exchange_in_thread, &turn);
         else
             exchange(turn, strcmp(what, "children") == 0            ? make_child
@@ -269,6 +301,8 @@ int main(int argc, char **argv)
         setitimer(ITIMER_REAL, &never, NULL);
         CHECK(last_time > 0, "the timer has never come");
     }
+    if (window != MPI_WIN_NULL)
+        MPI_Win_free(&window);
     if (strcmp(what, "handler_after") == 0) {
         /* one: what was pending when the change was noticed */
         CHECK(own_signals <= 1, "%d signals that were not its own", (int) own_signals);

@@ -4,6 +4,8 @@
  *   dynamic connect FILE ROUNDS      connects as often
  *   dynamic refused FILE             tries names that must not work, then the right one once, then
  *                                    that of the closed port (with accept FILE 1)
+ *   dynamic entertain FILE GUESTS MOST   (one rank) accepts GUESTS jobs, MOST at a time
+ *   dynamic visit FILE NUMBER        (one rank) is one of them
  *   dynamic spawn N                  starts N processes and talks to them */
 #include "mpi_test.h"
 
@@ -304,6 +306,54 @@ static void try_wrong_names(const char *file)
     must_be_refused(port, "closed port");
 }
 
+/* A process of each of several jobs, `most` at a time: each is another one, and answered as such.
+ */
+static void entertain(const char *file, int guests, int most)
+{
+    char port[MPI_MAX_PORT_NAME];
+    MPI_Comm *there = malloc((size_t) most * sizeof *there);
+    int *numbers = malloc((size_t) most * sizeof *numbers);
+    MPI_Open_port(MPI_INFO_NULL, port);
+    leave_name(file, "", port);
+    for (int came = 0; came < guests;) {
+        int count = 0;
+        for (; count < most && came < guests; count++, came++) {
+            MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &there[count]);
+            MPI_Recv(&numbers[count], 1, MPI_INT, 0, 0, there[count], MPI_STATUS_IGNORE);
+        }
+        for (int i = 0; i < count; i++) {
+            MPI_Group one, other;
+            int same;
+            MPI_Comm_remote_group(there[i], &one);
+            MPI_Comm_remote_group(there[(i + 1) % count], &other);
+            MPI_Group_compare(one, other, &same);
+            CHECK(count == 1 || same == MPI_UNEQUAL, "guests %d and %d are one process", numbers[i],
+                  numbers[(i + 1) % count]);
+            MPI_Group_free(&one);
+            MPI_Group_free(&other);
+            MPI_Send(&numbers[i], 1, MPI_INT, 0, 1, there[i]);
+        }
+        for (int i = 0; i < count; i++)
+            MPI_Comm_disconnect(&there[i]);
+    }
+    MPI_Close_port(port);
+    free(numbers);
+    free(there);
+}
+
+static void visit(const char *file, int number)
+{
+    char port[MPI_MAX_PORT_NAME] = "";
+    int answer = -1;
+    MPI_Comm inter;
+    CHECK(read_name(file, "", port), "no port in %s", file);
+    MPI_Comm_connect(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
+    MPI_Send(&number, 1, MPI_INT, 0, 0, inter);
+    MPI_Recv(&answer, 1, MPI_INT, 0, 1, inter, MPI_STATUS_IGNORE);
+    CHECK(answer == number, "the answer to %d is that to %d", number, answer);
+    MPI_Comm_disconnect(&inter);
+}
+
 static void spawn(char *program, int count)
 {
     MPI_Comm children;
@@ -341,12 +391,17 @@ int main(int argc, char **argv)
         call(argv[2], atoi(argv[3]));
     else if (strcmp(what, "refused") == 0 && argc > 2)
         try_wrong_names(argv[2]);
+    else if (strcmp(what, "entertain") == 0 && argc > 4)
+        entertain(argv[2], atoi(argv[3]), atoi(argv[4]));
+    else if (strcmp(what, "visit") == 0 && argc > 3)
+        visit(argv[2], atoi(argv[3]));
     else if (strcmp(what, "spawn") == 0 && argc > 2)
         spawn(argv[0], atoi(argv[2]));
     else if (strcmp(what, "child") == 0)
         be_a_child();
     else
         CHECK(0,
-              "usage: dynamic accept FILE ROUNDS | connect FILE ROUNDS | refused FILE | spawn N");
+              "usage: dynamic accept FILE ROUNDS | connect FILE ROUNDS | refused FILE | "
+              "entertain FILE GUESTS MOST | visit FILE NUMBER | spawn N");
     return finish(what);
 }

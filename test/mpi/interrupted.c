@@ -2,8 +2,8 @@
  * receive, leaves MPI and sleeps in the call, again and again, while rank 1 sends a little at a
  * time; the call's own end comes only when nothing else ends it. Prints per call, by rank 0:
  *   interrupted call=NAME result=EINTR|restarted times=N
- * EINTR: it returned early with that error (sleep, which has none: just early). The lists are those
- * of docs/coexistence.md and signal(7). */
+ * EINTR: it returned early with that error (sleep, which has none: just early), or with a part of
+ * what was asked for. The lists are those of docs/coexistence.md and signal(7). */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -171,6 +171,38 @@ static int do_recv(void)
     drain(link_ends[0]);
     return result;
 }
+static int do_recv_waitall(void)
+{
+    char c[2];
+    if (write(link_ends[1], "x", 1) < 0)
+        return 0;
+    const pid_t child = later(link_ends[1]);
+    const int part = recv(link_ends[0], c, 2, MSG_WAITALL) == 1;
+    over(child, 0, 0);
+    drain(link_ends[0]);
+    return part;
+}
+static int do_write_much(void)
+{
+    static char much[1 << 20];
+    int ends[2];
+    if (pipe(ends))
+        return 0;
+    const pid_t child = fork();
+    if (child == 0) {
+        const struct timespec t = limit;
+        close(ends[1]);
+        nanosleep(&t, NULL);
+        while (read(ends[0], much, sizeof much) > 0)
+            ;
+        _exit(0);
+    }
+    close(ends[0]);
+    const int part = write(ends[1], much, sizeof much) < (ssize_t) sizeof much;
+    close(ends[1]);
+    over(child, 0, 0);
+    return part;
+}
 static int do_waitpid(void)
 {
     const pid_t child = later(-1);
@@ -225,6 +257,8 @@ static const struct {
     {"recv_timeout", do_recv_timeout},
     {"read_pipe", do_read_pipe},
     {"recv", do_recv},
+    {"recv_waitall", do_recv_waitall},
+    {"write_much", do_write_much},
     {"waitpid", do_waitpid},
     {"sem_timedwait", do_sem_timedwait},
     {"sem_wait", do_sem_wait},

@@ -115,6 +115,50 @@ static void extents(void)
     free(mine);
 }
 
+/* One block is long; every second rank has ints in threes in its receive buffer. */
+static void threes(int nonblocking)
+{
+    enum { LONG = 3000000, SHORT = 300 };
+    const int each = my_rank % 2 == 0 ? 1 : 3;
+    const int own = my_rank == 0 ? LONG : SHORT;
+    int *mine = malloc((size_t) own * sizeof *mine);
+    int *all = calloc(LONG + (size_t) ranks * SHORT, sizeof *all);
+    int *counts = malloc((size_t) ranks * sizeof *counts);
+    int *places = malloc((size_t) ranks * sizeof *places);
+    MPI_Datatype type;
+    MPI_Request request = MPI_REQUEST_NULL;
+
+    for (int i = 0; i < own; i++)
+        mine[i] = my_rank * LONG + i;
+    for (int rank = 0; rank < ranks; rank++) {
+        counts[rank] = (rank == 0 ? LONG : SHORT) / each;
+        places[rank] = rank == 0 ? 0 : (LONG + (rank - 1) * SHORT) / each;
+    }
+    MPI_Type_contiguous(each, MPI_INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    int error = nonblocking ? MPI_Iallgatherv(mine, own, MPI_INT, all, counts, places,
+                                              each == 1 ? MPI_INT : type, MPI_COMM_WORLD, &request)
+                            : MPI_Allgatherv(mine, own, MPI_INT, all, counts, places,
+                                             each == 1 ? MPI_INT : type, MPI_COMM_WORLD);
+    if (error == MPI_SUCCESS)
+        error = MPI_Wait(&request, MPI_STATUS_IGNORE);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    CHECK(error == MPI_SUCCESS, "MPI_%s of threes is an error",
+          nonblocking ? "Iallgatherv" : "Allgatherv");
+    for (int rank = 0; rank < ranks; rank++) {
+        int wrong = 0;
+        for (int i = 0; i < counts[rank] * each; i++)
+            wrong += all[places[rank] * each + i] != rank * LONG + i;
+        CHECK(wrong == 0, "%d ints of rank %d are wrong", wrong, rank);
+    }
+    MPI_Type_free(&type);
+    free(places);
+    free(counts);
+    free(all);
+    free(mine);
+}
+
 /* Rank 0 and the others; these have one communicator more. */
 static void sides(void)
 {
@@ -186,6 +230,8 @@ int main(int argc, char **argv)
     start(&argc, &argv);
     records();
     extents();
+    threes(0);
+    threes(1);
     statuses();
     sides();
     return finish("unlike");

@@ -494,8 +494,8 @@ int take_overflow_away(Shared& s, int rank, bool armed, bool blocks = false) {
   return finish(s) ? 0 : __LINE__;
 }
 
-// With a real-time signal; the application has blocked SIGIO, as who takes it by sigwait does, and
-// has no handler.
+// The application has blocked SIGIO, as who takes it by sigwait does, and has no handler. With a
+// real-time signal, by LITE_SIGNAL or as SIGIO is blocked.
 int overflow_signal_is_blocked(Shared& s, int rank) {
   set_blocked(SIGIO, true);
   if (!start(s, rank) || !exchange(rank, 1000, 1)) return __LINE__;
@@ -565,6 +565,33 @@ int small_stack(Shared& s, int rank, bool early) {
     if (!arrives_while_computing(s, rank, 20 + i)) return __LINE__;
   for (const char c : stack)
     if (c != 0x5a) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+bool have_stack(void* memory, std::size_t bytes) {
+  stack_t st = {};
+  st.ss_sp = memory;
+  st.ss_size = bytes;
+  return sigaltstack(&st, nullptr) == 0;
+}
+
+// Those of crash handlers that are about as large as ours wants it: the kernel's frame is on it,
+// too.
+int stack_of(Shared& s, int rank, std::size_t bytes) {
+  static char stack[64 * 1024];
+  if (!have_stack(stack, bytes) || !start(s, rank)) return __LINE__;
+  for (int i = 0; i < 5; ++i)
+    if (!arrives_while_computing(s, rank, 20 + i)) return __LINE__;
+  return finish(s) ? 0 : __LINE__;
+}
+
+int large_stack_becomes_small(Shared& s, int rank) {
+  static char large[64 * 1024], small[12 * 1024];
+  if (!have_stack(large, sizeof large) || !start(s, rank)) return __LINE__;
+  if (!arrives_while_computing(s, rank, 20)) return __LINE__;
+  if (!have_stack(small, sizeof small)) return __LINE__;
+  for (int i = 1; i < 5; ++i)
+    if (!arrives_while_computing(s, rank, 20 + i)) return __LINE__;
   return finish(s) ? 0 : __LINE__;
 }
 
@@ -881,6 +908,7 @@ int owner_is_cancelled(Shared& s, int rank) {
 START_TEST(child_of_fork_has_the_applications_mask_and_handler) { run_job(inherit); }
 END_TEST
 START_TEST(child_of_an_armed_thread_has_the_signal_blocked_as_the_application_had_it) {
+  setenv("LITE_SIGNAL", "SIGIO", 1);
   run_job(inherit_blocked);
 }
 END_TEST
@@ -956,6 +984,10 @@ START_TEST(blocked_signal_of_the_overflow_stays_blocked) {
   run_job(overflow_signal_is_blocked);
 }
 END_TEST
+START_TEST(signal_that_is_blocked_at_the_start_is_left_to_who_waits_for_it) {
+  run_job(overflow_signal_is_blocked);
+}
+END_TEST
 START_TEST(signal_of_the_overflow_is_as_the_present_owner_has_it) {
   setenv("LITE_SIGNAL", "RTMIN+1", 1);
   for (const bool first_blocked : {false, true})
@@ -972,6 +1004,13 @@ START_TEST(alternate_stack_that_is_too_small_is_not_used) {
   for (const bool early : {false, true})
     run_job([=](Shared& s, int rank) { return small_stack(s, rank, early); });
 }
+END_TEST
+START_TEST(alternate_stack_of_any_size_is_no_hindrance) {
+  for (const std::size_t bytes : {16'384, 18'160, 20'480, 24'576, 65'536})
+    run_job([=](Shared& s, int rank) { return stack_of(s, rank, bytes); });
+}
+END_TEST
+START_TEST(large_alternate_stack_may_become_a_small_one) { run_job(large_stack_becomes_small); }
 END_TEST
 START_TEST(handler_that_interrupts_another_on_a_small_stack_comes_later) {
   for (const char* grace : {"off", "auto"})

@@ -23,7 +23,12 @@ inline void break_a_lane(Random& random, FakeWorld& world, int a, int b,
   std::vector<int> lanes;
   for (const int fd : world.connected(a, b))
     if (fd != first_of_a && world.far_end(fd) != first_of_b) lanes.push_back(fd);
-  if (!lanes.empty()) world.reset(lanes[random.below(lanes.size())]);
+  if (lanes.empty()) return;
+  const int fd = lanes[random.below(lanes.size())];
+  if (random.chance(300))
+    world.end_both(fd);
+  else
+    world.reset(fd);
 }
 
 inline void always_resume(mplite::EngineOptions& options) {

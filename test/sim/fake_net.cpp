@@ -238,6 +238,16 @@ void FakeWorld::reset_one_end(int fd) {
   due_at(now_, fd);
 }
 
+void FakeWorld::end_both(int fd) {
+  for (const int each : {fd, sockets_[static_cast<std::size_t>(fd)].other}) {
+    Socket& end = sockets_[static_cast<std::size_t>(each)];
+    if (end.kind != Kind::kStream) continue;
+    end.closed_on_the_way = true;
+    end.fin_due = std::max(end.last_due, now_);
+    due_at(end.fin_due, each);
+  }
+}
+
 void FakeWorld::hold_back(int fd) {
   for (Chunk& c : sockets_[static_cast<std::size_t>(fd)].in) c.due = INT64_MAX / 2;
 }
@@ -263,6 +273,11 @@ std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool 
   if (s.reset_due >= 0 && s.reset_due <= now_) return random_.chance(512) ? -ECONNRESET : -EPIPE;
   Socket& far = sockets_[static_cast<std::size_t>(s.other)];
   const std::size_t wanted = total(iov, iovs);
+  if (s.closed_on_the_way) {
+    reset_pair(index);
+    s.written += wanted;
+    return static_cast<std::int64_t>(wanted);
+  }
   if (far.kind == Kind::kClosed) {
     // On its way to nobody. The answer is a reset, which the next write may find.
     if (s.fin_due >= 0 && s.fin_due <= now_) {

@@ -97,6 +97,9 @@ class FakeWorld {
   // told. What is on its way to that end comes later, when let_come() is called.
   void lose_what_leaves(int fd) { sockets_[static_cast<std::size_t>(fd)].muted = true; }
   void reset_one_end(int fd);
+  // Both ends read the end of the stream behind what was sent, as of a gateway that closes what is
+  // idle. What is written then comes nowhere, and is answered by a reset.
+  void end_both(int fd);
   void hold_back(int fd);
   void let_come(int fd);
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
@@ -157,6 +160,7 @@ class FakeWorld {
     std::uint64_t in_bytes = 0;  // in `in`
     std::uint64_t capacity = 0;  // of `in`
     std::int64_t fin_due = -1;   // the far end has closed; visible from then on
+    bool closed_on_the_way = false;
     std::int64_t reset_due = -1;
     std::int64_t answer_due = -1;  // to what was written after the far end had closed
     std::int64_t last_due = 0;     // of what was sent to us: order inside a connection

@@ -24,6 +24,8 @@ void MPIDI_LITE_pass_in_call(void) {
 static int looked_for_kept; /* calls with MPI_THREAD_MULTIPLE, or before and after the locks */
 void MPIDI_LITE_pass_for_kept_thread(void) { looked_for_kept++; }
 
+__thread lite_call_state lite_call;
+
 static void short_time(void) {
   const struct timespec moment = {0, 20 * 1000 * 1000};
   nanosleep(&moment, NULL);
@@ -130,6 +132,48 @@ START_TEST(a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one) {
   ck_assert(!has_a_turn());
   ck_assert_int_eq(told, 0);
   MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  end();
+}
+END_TEST
+
+/* By an exception: the call does not end. */
+static void leave_by_error_handler(void) {
+  MPIDI_LITE_call_begins(0);
+  MPIDI_LITE_call_begins(0);
+  lite_call.kinds = LITE_MAY_NOT_BLOCK;
+  MPIDI_LITE_error_handler_begins();
+}
+START_TEST(an_error_handler_may_leave_the_call) {
+  begin();
+  MPIDI_LITE_call_ends(0);
+  leave_by_error_handler();
+  ck_assert_uint_eq(lite_call.kinds, 0);
+  ck_assert(has_a_turn());
+  MPIDI_LITE_call_begins(1);
+  MPIDI_LITE_error_handler_begins();
+  ck_assert(has_a_turn());
+  leave_by_error_handler();
+  MPIDI_LITE_call_begins(0); /* which it makes */
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_call_ends(0);
+  MPIDI_LITE_call_ends(0); /* it has returned */
+  MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  end();
+}
+END_TEST
+
+/* One that a turn of ours has called, by a callback, is in the turn. */
+START_TEST(an_error_handler_in_a_turn_does_not_end_it) {
+  begin();
+  MPIDI_LITE_call_ends(0);
+  ck_assert(MPIDI_LITE_try_turn());
+  leave_by_error_handler();
+  MPIDI_LITE_call_begins(0); /* no wait for ourselves */
+  MPIDI_LITE_call_ends(0);
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_end_turn();
   ck_assert(has_a_turn());
   end();
 }
@@ -404,6 +448,8 @@ int main(void) {
   tcase_add_test(tc, the_next_call_makes_up_for_a_turn);
   tcase_add_test(tc, a_turn_that_was_had_needs_no_other);
   tcase_add_test(tc, a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one);
+  tcase_add_test(tc, an_error_handler_may_leave_the_call);
+  tcase_add_test(tc, an_error_handler_in_a_turn_does_not_end_it);
   tcase_add_test(tc, a_call_waits_for_the_end_of_a_turn);
   tcase_add_test(tc, calls_and_turns_exclude_each_other);
   tcase_add_test(tc, nobody_is_counted_before_and_all_are_after);

@@ -1978,6 +1978,25 @@ START_TEST(flood_of_strangers_does_not_push_a_peer_out) {
 }
 END_TEST
 
+// Or else whoever calls as fast as that could keep the rank there.
+START_TEST(a_pass_lets_in_a_bounded_number_of_strangers) {
+  constexpr std::uint64_t kStrangers = 300;
+  SimRanks r;
+  for (std::uint64_t i = 0; i < kStrangers; ++i) r.world.stranger_connect(0);
+  r.world.descriptors_left = 1'000;
+  const auto let_in = [&] {
+    return static_cast<std::uint64_t>(1'000 - r.world.descriptors_left) +
+           r.engine(0).counters().connections_refused;
+  };
+  r.world.skip(1'000'000);
+  r.poll(0);
+  ck_assert_uint_le(let_in(), 64);
+  ck_assert(r.engine(0).more_to_do());
+  r.turn(10);
+  ck_assert_uint_eq(let_in(), kStrangers);
+}
+END_TEST
+
 START_TEST(stranger_that_says_nothing_is_dropped_after_its_time) {
   SimRanks r;
   r.world.stranger_connect(0);

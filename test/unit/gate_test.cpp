@@ -151,6 +151,30 @@ START_TEST(handlers_that_come_without_end_do_not_keep_the_holder) {
 }
 END_TEST
 
+START_TEST(who_leaves_undrained_has_the_handler_come_again) {
+  Gate gate;
+  g_gate = &gate;
+  gate.set_drain(count_drain, nullptr, come_again);
+  gate.enter();
+  gate.leave_undrained();
+  ck_assert_int_eq(g_comes_again.load(), 0);
+  gate.enter();
+  ck_assert(!gate.try_enter());
+  gate.enter();
+  gate.leave_undrained();  // the inner one
+  ck_assert(gate.held());
+  gate.leave_undrained();
+  ck_assert_int_eq(g_drains.load(), 0);
+  ck_assert_int_eq(g_comes_again.load(), 1);
+  ck_assert(g_open_then);
+  gate.set_drain(count_drain, nullptr);  // nobody comes again
+  gate.enter();
+  ck_assert(!gate.try_enter());
+  gate.leave_undrained();
+  ck_assert_int_eq(g_drains.load(), 1);
+}
+END_TEST
+
 // There is no handler that could come again.
 START_TEST(without_anybody_to_come_again_the_holder_drains_to_the_end) {
   Gate gate;

@@ -51,6 +51,7 @@ const Pair kGood[] = {
     {"LITE_EAGER_MAX", "9223372036854775807", "9223372036854775807"},
     {"LITE_CONTROLLER", "sync", "sync"},
     {"LITE_CONTROLLER", "thread", "thread"},
+    {"LITE_SIGNAL", "auto", "auto"},
     {"LITE_SIGNAL", "SIGURG", "SIGURG"},
     {"LITE_SIGNAL", "USR2", "SIGUSR2"},
     {"LITE_SIGNAL", "29", "SIGIO"},
@@ -159,7 +160,7 @@ START_TEST(defaults_of_the_design_are_in_force_without_variables) {
   ck_assert_uint_eq(k.short_max, 32768);
   ck_assert_uint_eq(k.eager_max, kEagerAuto);
   ck_assert(k.controller == ControllerKind::kSigio);
-  ck_assert_int_eq(k.signal, SIGIO);
+  ck_assert_int_eq(k.signal, 0);
   ck_assert_int_eq(k.spin_ns, kSpinAuto);
   ck_assert_int_eq(k.iface.count, 0);
   ck_assert(k.family == Family::kAny);

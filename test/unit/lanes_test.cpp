@@ -769,4 +769,119 @@ START_TEST(lane_that_ends_in_order_is_no_loss) {
 }
 END_TEST
 
+// Something idle between the two closes the lane, which is no loss. The next connection is reset
+// when the one that was called has it, and the caller does not know that yet: what is said then
+// counts what came on that one.
+START_TEST(words_are_about_the_connection_that_a_lane_has_now) {
+  for (const int sender : {0, 1}) {
+    SimRanks r(2, narrow(), with_lanes(2));
+    r.connect(0, 1);
+    for (int i = 0; i < 2; ++i) {  // the second one goes over both
+      Transfer before(sender, 1 - sender, 60'000);
+      before.pass(r);
+      r.turn(20);
+    }
+    r.world.end_both(lane_sockets(r, 0)[1]);
+    r.turn(5);
+    std::vector<std::unique_ptr<Transfer>> later;
+    for (int i = 0; lanes_of(r, 1) < 2; ++i) {
+      ck_assert_int_lt(i, 200);
+      for (const int from : {0, 1}) {
+        later.push_back(std::make_unique<Transfer>(from, 1 - from, kBytes, i));
+        later.back()->begin(r);
+      }
+      r.poll(0);
+      r.world.skip(100'000);
+      r.poll(1);
+    }
+    ck_assert_uint_eq(lanes_of(r, 0), 1);
+    const int called = lane_sockets(r, 1).back(), caller = r.world.far_end(called);
+    r.world.hold_back(caller);
+    for (int i = 0; i < 3; ++i) r.poll(1);
+    r.world.reset_one_end(called);
+    for (int i = 0; i < 20; ++i) {
+      r.poll(i % 2);
+      r.world.skip(100'000);
+    }
+    r.world.reset_one_end(caller);
+    for (const auto& t : later) t->end(r);
+    for (const int rank : {0, 1}) {
+      r.as(rank);
+      ck_assert_int_eq(MPID_ChannelPeerError(1 - rank), 0);
+    }
+  }
+}
+END_TEST
+
+// An acknowledgement that could wait for others has nothing to wait for any more.
+START_TEST(lane_that_falls_silent_in_a_frame_does_not_keep_what_came_on_others) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) {
+    with_lanes(3)(o);
+    o.stream.keepalive_idle_s = 1000;
+  });
+  r.connect(0, 1);
+  const auto polled_until = [&](const auto& done) {
+    for (int i = 0; i < 100 && !done(); ++i) {
+      r.world.pass(100'000'000);
+      for (int k = 0; k < 2; ++k) {
+        Hold hold(r.engine(k).gate());
+        r.as(k);
+        for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
+      }
+      r.turn(10);
+    }
+    return done();
+  };
+  Transfer first(0, 1), large(0, 1);
+  first.pass(r);
+  large.begin(r);
+  r.turn(3);
+  r.world.mute_socket(lane_sockets(r, 0)[2]);
+  r.turn(200);
+  for (std::size_t bytes = 52'000; bytes < 64'000; bytes += 2'000) {
+    Transfer t(0, 1, bytes);
+    t.begin(r);
+    ck_assert(polled_until([&] { return t.here(r); }));
+    ck_assert(polled_until([&] { return t.sent(r); }));
+  }
+  ck_assert(!large.here(r));
+  ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 0);
+  r.world.cut(0, 1);
+}
+END_TEST
+
+// It has TCP, and no answer: somebody has cut the network since.
+START_TEST(attempt_that_nobody_answers_any_more_ends) {
+  SimRanks r(2, narrow(), [](EngineOptions& o) {
+    with_lanes(2)(o);
+    o.stream.keepalive_idle_s = o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  std::vector<std::unique_ptr<Transfer>> all;
+  const auto begin = [&] {
+    all.push_back(std::make_unique<Transfer>(0, 1));
+    all.back()->begin(r);
+  };
+  begin();
+  for (int i = 0; lane_sockets(r, 0).size() < 2; ++i) {
+    ck_assert_int_lt(i, 100);
+    r.poll(0);
+    r.world.skip(100'000);
+  }
+  r.world.mute_socket(lane_sockets(r, 0)[1]);
+  for (int i = 0; i < 200 && lanes_of(r, 0) == 0; ++i) {
+    r.world.pass(100'000'000);
+    for (int k = 0; k < 2; ++k) {
+      Hold hold(r.engine(k).gate());
+      r.as(k);
+      for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
+    }
+    if (i % 20 == 0) begin();
+    r.turn(10);
+  }
+  ck_assert_uint_eq(lanes_of(r, 0), 1);
+  for (const auto& t : all) t->end(r);
+}
+END_TEST
+
 int main() { return run_tests("lanes"); }

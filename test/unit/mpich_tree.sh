@@ -51,6 +51,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   {
     echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);'
+    for name in comm_ptr win_ptr; do echo "        switch ($name->errhandler->language) {"; done
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen);'
     echo '    maxlen > 0'
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen)'
@@ -109,14 +110,31 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '    am_hdr.context_id = comm->context_id;'
     echo '        MPIDIG_rreq_dequeue(source, tag, comm->context_id, &MPIDI_global.part_unexp_list,'
   } >"$ch4/src/mpidig_part.c"
-  mkdir -p "$1/src/mpi/coll/allgatherv"
+  mkdir -p "$1/src/mpi/coll/iallgatherv"
+  echo '    if (min * recvtype_extent < MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE)' >"$1/src/mpi/coll/iallgatherv/iallgatherv_intra_sched_ring.c"
+  mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}
+  printf '    int relative_rank, nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/scatter/scatter_intra_binomial.c"
+  printf '    int sendcount;\n    int nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
   {
-    echo '    MPIR_Datatype_get_extent_macro(recvtype, recvtype_extent);'
-    echo '        max * recvtype_extent > MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE) {'
-    echo '        chunk_count = MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE / recvtype_extent;'
-  } >"$1/src/mpi/coll/allgatherv/allgatherv_intra_ring.c"
+    printf '    int %s_bytes;\n' curr n initial
+    echo 'int MPII_Iscatter_for_bcast_sched(void *tmp_buf, int root, MPIR_Comm * comm_ptr, int nbytes,'
+  } >"$1/src/mpi/coll/ibcast/ibcast.h"
+  {
+    echo 'int MPII_Iscatter_for_bcast_sched(void *tmp_buf, int root, MPIR_Comm * comm_ptr, int nbytes,'
+    echo '    int scatter_size, curr_size, recv_size, send_size;'
+  } >"$1/src/mpi/coll/ibcast/ibcast_utils.c"
+  {
+    printf '    int is_contig, type_size, nbytes;\n    int scatter_size, curr_size;\n'
+    echo '        int left_count, right_count, left_disp, right_disp, rel_j, rel_jnext;'
+  } >"$1/src/mpi/coll/ibcast/ibcast_intra_sched_scatter_ring_allgather.c"
+  echo '    int scatter_size, recv_size = 0;' >"$1/src/mpi/coll/bcast/bcast_utils.c"
+  echo '    int tmp_buf_size, missing;' >"$1/src/mpi/coll/igather/igather_intra_sched_binomial.c"
   mkdir -p "$1/src/mpi/datatype/typerep/src"
   echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);' >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
+  mkdir -p "$1/src/util"
+  echo '    int world_idx = MPIR_add_world(pmi_kvs_name, size);' >"$1/src/util/mpir_pmi.c"
+  printf '#define MPIR_MAX_WORLDS 1024\n    int world_idx = num_worlds++;\n' >"$1/src/mpi/group/grouputil.c"
+  echo '#define MPIDI_CH4_AVTABLE_INITIAL_SIZE 1024' >"$ch4/src/ch4_proc.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {
     echo '        unsigned world_id = MPIR_Process.world_id;'

@@ -17,28 +17,36 @@ using Bytes = std::vector<std::uint8_t>;
 
 std::uint8_t byte_of(std::uint64_t i) { return static_cast<std::uint8_t>(i * 13 + i / 253); }
 
+// A connection of the two is made, and protected. False: `from` cannot do that before its next
+// refill.
+bool begin(sim::FakeWorld& world, int listener, ProtectedNet& from, ProtectedNet& to,
+           Protection kind, int& out, int& in) {
+  out = from.open_stream(AF_INET);
+  from.connect(out, sim::FakeWorld::address(1));
+  sockaddr_storage who;
+  while ((in = to.accept(listener, who)) < 0) world.pass(10'000);
+  while (from.connect_result(out) != 0) world.pass(10'000);
+  if (!from.may_protect(out)) return false;
+  ck_assert(to.refill() && to.may_protect(in));
+  StreamKeys keys;
+  keys.agreed = protection_offer(kind);
+  std::memset(keys.send, 1, sizeof keys.send);
+  std::memset(keys.receive, 2, sizeof keys.receive);
+  ck_assert_int_eq(from.watch(out, 7, kReadable), 0);
+  ck_assert_int_eq(to.watch(in, 9, kReadable), 0);
+  from.protect(out, 7, keys);
+  std::swap(keys.send, keys.receive);
+  to.protect(in, 9, keys);
+  return true;
+}
+
 // A stream from host 0 to host 1, and what has gone through it.
 struct Stream {
   explicit Stream(std::uint64_t seed, const sim::Faults& faults, Protection kind = Protection::kOn)
       : world(seed, 2, faults), random(seed), from(world.net(0)), to(world.net(1)) {
     hello_prepare();
     if (!from.start(1000) || !to.start(1000)) __builtin_trap();
-    const int listener = world.make_listener(1);
-    out = from.open_stream(AF_INET);
-    from.connect(out, sim::FakeWorld::address(1));
-    sockaddr_storage who;
-    while ((in = to.accept(listener, who)) < 0) world.pass(10'000);
-    while (from.connect_result(out) != 0) world.pass(10'000);
-    ck_assert(from.may_protect(out) && to.may_protect(in));
-    StreamKeys keys;
-    keys.agreed = protection_offer(kind);
-    std::memset(keys.send, 1, sizeof keys.send);
-    std::memset(keys.receive, 2, sizeof keys.receive);
-    ck_assert_int_eq(from.watch(out, 7, kReadable), 0);
-    ck_assert_int_eq(to.watch(in, 9, kReadable), 0);
-    from.protect(out, 7, keys);
-    std::swap(keys.send, keys.receive);
-    to.protect(in, 9, keys);
+    ck_assert(begin(world, world.make_listener(1), from, to, kind, out, in));
   }
   ~Stream() {
     from.close(out);
@@ -199,6 +207,36 @@ START_TEST(streams_without_number_do_not_run_out_of_buffers) {
   ck_assert(stream.from.refill());
   ck_assert(stream.from.may_protect(500 + taken));
   ck_assert(!stream.from.may_protect(1000));  // above what start() was told
+}
+END_TEST
+
+// As many streams as may begin are in the middle of a record in each direction.
+START_TEST(every_stream_that_may_begin_has_its_buffers) {
+  hello_prepare();
+  sim::Faults narrow = no_faults();
+  narrow.pipe_min = narrow.pipe_max = 5'000;
+  sim::FakeWorld world(1, 2, narrow);
+  ProtectedNet from(world.net(0)), to(world.net(1));
+  ck_assert(from.start(1000) && to.start(1000));
+  const int listener = world.make_listener(1);
+  std::vector<std::pair<int, int>> ends(1);
+  ck_assert(begin(world, listener, from, to, Protection::kOn, ends[0].first, ends[0].second));
+  ck_assert(from.refill());
+  for (int out = -1, in = -1; begin(world, listener, from, to, Protection::kOn, out, in);)
+    ends.emplace_back(out, in);
+  ck_assert_uint_gt(ends.size(), 8);
+  Bytes data(10'000);
+  const iovec all = {data.data(), data.size()};
+  for (const auto& [out, in] : ends) {
+    ck_assert_int_gt(to.write(in, &all, 1), 0);
+    world.pass(1'000);
+    ck_assert_int_eq(from.read(out, &all, 1), -EAGAIN);
+  }
+  for (const auto& [out, in] : ends) ck_assert_int_gt(from.write(out, &all, 1), 0);
+  for (const auto& [out, in] : ends) {
+    from.close(out);
+    to.close(in);
+  }
 }
 END_TEST
 

@@ -97,6 +97,25 @@ START_TEST(none_may_be_repeated_left_out_or_moved) {
 }
 END_TEST
 
+START_TEST(key_is_replaced_when_it_has_done_its_records) {
+  constexpr std::uint64_t kPeriod = 3;
+  const Bytes same = content(50);
+  for (const std::uint8_t agreed : offers()) {
+    RecordCipher out, in;
+    out.start(agreed, kKey, kPeriod);
+    in.start(agreed, kKey, kPeriod);
+    RecordCipher as_before = started(agreed);
+    std::vector<Bytes> all;
+    for (std::uint64_t i = 0; i < 3 * kPeriod; ++i) {
+      all.push_back(sealed(out, same));
+      ck_assert(opened(in, all.back()) == same);
+      ck_assert(opened(as_before, all.back()).empty() == (i >= kPeriod));
+      for (std::uint64_t k = 0; k < i; ++k) ck_assert(all[k] != all[i]);
+    }
+  }
+}
+END_TEST
+
 START_TEST(another_key_kind_or_cipher_opens_nothing) {
   const std::vector<std::uint8_t> all = offers();
   for (const std::uint8_t agreed : all) {

@@ -381,6 +381,49 @@ START_TEST(after_parting_the_two_can_meet_again) {
 }
 END_TEST
 
+// Job A goes and comes again before job B goes: what B says then is of the time before.
+START_TEST(a_goodbye_of_the_time_before_is_taken_back) {
+  Jobs j;
+  ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
+  ck_assert_int_eq(j.at(2).connect(j.name(0)), 2);
+  ck_assert_int_eq(j.say(0, 2, 'a'), 0);
+  ck_assert(j.heard(2, 2, 'a'));
+  j.at(0).disconnect(2);
+  j.turn(20);
+  j.at(0).connect(j.name(2));
+  j.at(2).disconnect(2);
+  j.turn(20);
+  j.at(2).connect(j.name(0));
+  j.turn(20);
+  ck_assert(!j.at(0).farewell());
+  ck_assert(!j.at(2).farewell());
+  j.end(2);
+  ck_assert(j.until([&] { return !j.lost(0).empty(); }));
+  ck_assert(!j.lost(0)[0].departed);
+}
+END_TEST
+
+// Job B has read the names first, and is through already.
+START_TEST(a_goodbye_that_comes_before_we_know_of_the_meeting_counts) {
+  Jobs j;
+  ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
+  ck_assert_int_eq(j.at(2).connect(j.name(0)), 2);
+  ck_assert_int_eq(j.say(0, 2, 'a'), 0);
+  ck_assert(j.heard(2, 2, 'a'));
+  j.at(0).disconnect(2);
+  j.at(2).disconnect(2);
+  j.turn(20);
+  j.at(2).connect(j.name(0));
+  j.at(2).disconnect(2);
+  j.turn(20);
+  j.at(0).connect(j.name(2));
+  j.turn(20);
+  j.end(2);
+  ck_assert(j.until([&] { return !j.lost(0).empty(); }));
+  ck_assert(j.lost(0)[0].departed);
+}
+END_TEST
+
 // It says hello while the number is its own, and proves itself when another process has it.
 START_TEST(a_process_that_was_parted_from_does_not_become_the_next_owner_of_its_number) {
   Jobs j(3);

@@ -1,6 +1,7 @@
-/* MPI_Allgatherv of long blocks of about one length: each goes round whole. MPICH cuts what goes
+/* MPI_Allgatherv of long blocks. Of about one length: each goes round whole. MPICH cuts what goes
  * round into pieces of one length, so that a block that is much longer than the others does not
- * hold up all of them, and waits for every piece.
+ * hold up all of them, and waits for every piece. It cuts by elements of the receive type, which
+ * may be another one on each rank: then it is given bytes.
  *
  * MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM and MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE, when the user
  * sets them, go back to the host's. */
@@ -15,21 +16,69 @@ struct ring {
     MPIR_Request *receive, *next_receive, *send;
 };
 
-/* Whether there is a block that MPICH would cut, and none is longer than two of the average. */
-static bool goes_whole(const MPI_Aint counts[], MPI_Aint size, int ranks)
-{
-    MPI_Aint longest = 0, all = 0;
-
-    for (int i = 0; i < ranks; i++) {
-        longest = MPL_MAX(longest, counts[i]);
-        all += counts[i];
-    }
-    return longest * size > MPIDI_LITE_ALLGATHERV_PIECE && longest * ranks <= 2 * all;
-}
-
 static void *place_of(const struct ring *ring, int block)
 {
     return ring->buffer + ring->places[block] * ring->extent;
+}
+
+/* Whether none is longer than two of the average. Or all together are more than MPICH 4.0 can count
+ * in bytes. */
+static bool goes_whole(MPI_Aint longest, MPI_Aint all, MPI_Aint size, int ranks)
+{
+    return longest * ranks <= 2 * all || all > INT_MAX / size;
+}
+
+/* By the host, whose blocks are `all` bytes; those of a type that is not just that lie packed for
+ * it. */
+static int gather_bytes(const struct ring *ring, const void *sendbuf, MPI_Aint sendcount,
+                        MPI_Datatype sendtype, MPI_Aint all)
+{
+    const int ranks = ring->coll.comm->local_size, own = ring->coll.comm->rank;
+    const bool in_place = sendbuf == MPI_IN_PLACE;
+    MPI_Aint *bytes = MPL_malloc(2 * (size_t) ranks * sizeof(MPI_Aint), MPL_MEM_COLL);
+    MPI_Aint *const places = bytes + ranks;
+    char *packed = NULL, *blocks = ring->buffer;
+    MPIR_Datatype *type;
+    MPI_Aint lb, size;
+    int contiguous, mpi_errno;
+
+    MPIDI_Datatype_get_info(1, ring->type, contiguous, size, type, lb);
+    (void) type;
+    if (!contiguous || lb != 0 || size != ring->extent)
+        blocks = packed = MPL_malloc((size_t) all, MPL_MEM_BUFFER);
+    if (bytes == NULL || blocks == NULL) { /* right where the types are alike */
+        mpi_errno =
+            MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, ring->buffer, ring->counts,
+                                 ring->places, ring->type, ring->coll.comm, ring->coll.attr);
+        goto fn_exit;
+    }
+    for (MPI_Aint i = 0, next = 0; i < ranks; next += bytes[i++]) {
+        bytes[i] = ring->counts[i] * size;
+        places[i] = packed != NULL ? next : ring->places[i] * size;
+    }
+    mpi_errno = MPI_SUCCESS;
+    if (!in_place)
+        mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, blocks + places[own], bytes[own],
+                                   MPIDI_LITE_BYTE);
+    else if (packed != NULL)
+        mpi_errno = MPIR_Localcopy(place_of(ring, own), ring->counts[own], ring->type,
+                                   blocks + places[own], bytes[own], MPIDI_LITE_BYTE);
+    MPIR_ERR_CHECK(mpi_errno);
+    mpi_errno = MPIR_Allgatherv_impl(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, blocks, bytes, places,
+                                     MPIDI_LITE_BYTE, ring->coll.comm, ring->coll.attr);
+    MPIR_ERR_CHECK(mpi_errno);
+    for (int i = 0; i < ranks && packed != NULL; i++) {
+        mpi_errno = MPIR_Localcopy(blocks + places[i], bytes[i], MPIDI_LITE_BYTE, place_of(ring, i),
+                                   ring->counts[i], ring->type);
+        MPIR_ERR_CHECK(mpi_errno);
+    }
+
+fn_exit:
+    MPL_free(packed);
+    MPL_free(bytes);
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
 }
 
 static void start_receive(struct ring *ring, int step, MPIR_Request **request)
@@ -66,14 +115,21 @@ int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
         .type = recvtype,
     };
     const int ranks = comm->local_size, own = comm->rank;
+    MPI_Aint longest = 0, all = 0;
 
     MPIR_Datatype_get_size_macro(recvtype, ring.size);
     MPIR_Datatype_get_extent_macro(recvtype, ring.extent);
-    if (comm->comm_kind != MPIR_COMM_KIND__INTRACOMM || ranks == 1 ||
+    for (int i = 0; i < ranks && comm->comm_kind == MPIR_COMM_KIND__INTRACOMM; i++) {
+        longest = MPL_MAX(longest, recvcounts[i]);
+        all += recvcounts[i];
+    }
+    if (longest * ring.size <= MPIDI_LITE_ALLGATHERV_PIECE || ranks == 1 ||
         MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto ||
-        !MPIDI_LITE_cuts_allgatherv || !goes_whole(recvcounts, ring.size, ranks))
+        !MPIDI_LITE_cuts_allgatherv)
         return MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
                                     recvtype, comm, attr);
+    if (!goes_whole(longest, all, ring.size, ranks))
+        return gather_bytes(&ring, sendbuf, sendcount, sendtype, all * ring.size);
     start_receive(&ring, 0, &ring.receive);
     if (sendbuf == MPI_IN_PLACE)
         start_send(&ring, place_of(&ring, own), recvcounts[own], recvtype);

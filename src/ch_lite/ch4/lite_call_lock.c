@@ -13,7 +13,7 @@ int MPIDI_LITE_calls_counted;
  * by themselves. */
 #define OF_THREAD static __thread __attribute__((tls_model("initial-exec")))
 OF_THREAD int depth, brief_depth;
-OF_THREAD bool holds_call_lock, holds_brief_lock;
+OF_THREAD bool holds_call_lock, holds_brief_lock, in_turn;
 static bool shared; /* the locks are in use */
 static bool are_shared(void)
 {
@@ -89,12 +89,29 @@ void MPIDI_LITE_call_ends(int waits_for_nobody)
         lite_host_may_go_on();
 }
 
+/* A handler of the application's is about to be called, which may leave by an exception or longjmp:
+ * the call is over. What it does behind a handler that returns touches nothing of MPI's. */
+void MPIDI_LITE_error_handler_begins(void)
+{
+    if (in_turn)
+        return;
+    lite_call.kinds = 0;
+    if (depth > 0) {
+        depth = 1;
+        MPIDI_LITE_call_ends(0);
+    }
+    if (brief_depth > 0) {
+        brief_depth = 1;
+        MPIDI_LITE_call_ends(1);
+    }
+}
+
 /* The thread that may hold the locks is not in the child of a fork. */
 static void in_child(void)
 {
     MPIDI_LITE_calls_counted = 0;
     set_shared(false);
-    holds_call_lock = holds_brief_lock = false;
+    holds_call_lock = holds_brief_lock = in_turn = false;
     pthread_mutex_init(&call_lock, NULL);
     pthread_mutex_init(&brief_lock, NULL);
 }
@@ -144,12 +161,14 @@ bool MPIDI_LITE_try_turn(void)
     }
     __atomic_store_n(&turned_away, 0, __ATOMIC_SEQ_CST);
     depth = 1;
+    in_turn = true;
     return true;
 }
 
 void MPIDI_LITE_end_turn(void)
 {
     depth = 0;
+    in_turn = false;
     pthread_mutex_unlock(&brief_lock);
     pthread_mutex_unlock(&call_lock);
 }

@@ -45,8 +45,13 @@
 #define MPIDI_LITE_LOCK() MPID_THREAD_CS_ENTER(VCI, MPIDI_LITE_VCI_LOCK)
 #define MPIDI_LITE_UNLOCK() MPID_THREAD_CS_EXIT(VCI, MPIDI_LITE_VCI_LOCK)
 
-/* Where the caller may hold it already: the host's functions that let go of a communicator are
- * called from within progress, too. (The host's own macro for that is gone since 4.2.) */
+/* MPIDI_LITE_lock_if_not_held: where the caller may hold it already: the host's functions that let
+ * go of a communicator are called from within progress, too. (The host's own macro for that is gone
+ * since 4.2.)
+ * MPIDI_LITE_may_progress_at_entry: at the entry of a call, with MPI_THREAD_MULTIPLE: whether the
+ * host's progress may run. Not where a callback of it has called MPI, or a binding that takes no
+ * lock where there is one for all of MPI. */
+#ifdef MPICH_IS_THREADED
 static inline bool MPIDI_LITE_is_held(const MPID_Thread_mutex_t *mutex)
 {
     MPL_thread_id_t self, owner = mutex->owner;
@@ -66,12 +71,13 @@ static inline bool MPIDI_LITE_lock_if_not_held(void)
     MPIDI_LITE_LOCK();
     return true;
 }
-/* At the entry of a call, with MPI_THREAD_MULTIPLE: whether the host's progress may run. Not where
- * a callback of it has called MPI, or a binding that takes no lock where there is one for all of
- * MPI. */
 #define MPIDI_LITE_may_progress_at_entry() (!MPIDI_LITE_is_held(&MPIDI_LITE_VCI_LOCK))
 #else
 #define MPIDI_LITE_may_progress_at_entry() MPIDI_LITE_is_held(&MPIR_THREAD_GLOBAL_ALLFUNC_MUTEX)
+#define MPIDI_LITE_lock_if_not_held() false
+#endif
+#else /* there are no locks */
+#define MPIDI_LITE_may_progress_at_entry() false
 #define MPIDI_LITE_lock_if_not_held() false
 #endif
 

@@ -106,6 +106,7 @@
 extern int MPIDI_LITE_calls_counted;
 void MPIDI_LITE_call_begins(int waits_for_nobody);
 void MPIDI_LITE_call_ends(int waits_for_nobody);
+void MPIDI_LITE_error_handler_begins(void);
 #define lite_begins(function, with) (__builtin_strncmp(function, with, sizeof(with) - 1) == 0)
 #define lite_waits_for_nobody(function)                                                           \
     (lite_begins(function, "internal_T_") || lite_begins(function, "internal_Info_") ||           \
@@ -243,7 +244,8 @@ void MPIDI_LITE_resume_host_work(void);
      __builtin_strcmp(function, "MPIR_Wait") == 0 ||           \
      __builtin_strcmp(function, "MPID_Probe") == 0 ||          \
      __builtin_strcmp(function, "MPID_Mprobe") == 0 ||         \
-     __builtin_strcmp(function, "MPIDIG_wait_am_acc") == 0)
+     __builtin_strcmp(function, "MPIDIG_wait_am_acc") == 0 ||  \
+     __builtin_strcmp(function, "MPIDI_LITE_dynamic_recv") == 0)
 
 /* Every loop of the host that waits lets others have its lock when it has looked at all that it
  * waits for, and polls again then: in Waitany and Waitsome that is the end of a scan. */

@@ -83,12 +83,21 @@ const Row kTable[] = {
        return false;
      },
      [](MPLITE_FORMAT) { copy_text(controller_name(k.controller), text, size); }},
-    {{"LITE_SIGNAL", "signal", "SIGIO",
-      "SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, RTMIN+n, "
-      "or the number of one of these",
-      "The signal of the sigio controller: one that the application does not use."},
-     [](MPLITE_PARSE) { return parse_signal(text, k.signal); },
-     [](MPLITE_FORMAT) { format_signal(k.signal, text, size); }},
+    {{"LITE_SIGNAL", "signal", "auto",
+      "auto, SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, "
+      "RTMIN+n, or the number of one of these",
+      "The signal of the sigio controller: one that the application does not use. auto: SIGIO, or "
+      "a "
+      "free real-time signal where the application handles SIGIO or has it blocked when MPI "
+      "starts."},
+     [](MPLITE_PARSE) {
+       k.signal = 0;
+       return std::strcmp(text, "auto") == 0 || parse_signal(text, k.signal);
+     },
+     [](MPLITE_FORMAT) {
+       if (k.signal == 0) return copy_text("auto", text, size);
+       format_signal(k.signal, text, size);
+     }},
     {{"LITE_SPIN_US", "duration", "auto",
       "auto, forever, or 0 to 60s (a number alone is in microseconds; us, ms, s)",
       "How long a waiting rank polls, yielding its core, before it sleeps; auto decides from the "

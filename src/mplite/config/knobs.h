@@ -24,7 +24,7 @@ struct Knobs {
   std::uint64_t short_max = 0;  // bytes; 0: no short protocol
   std::uint64_t eager_max = 0;  // bytes; 0: no eager protocol; kEagerAuto
   ControllerKind controller = ControllerKind::kSigio;
-  int signal = 0;            // of the sigio controller
+  int signal = 0;            // of the sigio controller; 0: auto
   std::int64_t spin_ns = 0;  // see choose_wait_policy (tuning/wait.h)
   IfaceList iface;
   bool iface_from_mpiexec = false;  // iface is what mpiexec's -iface says

@@ -82,8 +82,14 @@ void Acceptor::accepted(int fd, const sockaddr_storage& from) {
 // Above accept_all and poll_callers nobody holds a connection in handshake, so the node of one that
 // was dropped is free at once: strangers that come and go would use all of them up.
 bool Acceptor::accept_all() {
+  const bool has_allowance =
+      core_.mode.callers_only || (core_.mode.in_signal_handler && listener_.hearing());
   bool any = false;
-  for (;;) {
+  for (int left = kAcceptsOfPass;; --left) {
+    if (left == 0 && !has_allowance) {
+      core_.more_to_do = true;
+      return any;
+    }
     // Without a node the listener stays readable, and ordinary context accepts, unless one that
     // has not said hello yet can make room: who has would have to begin again.
     if (core_.connections.free_count() == 0 && (core_.mode.in_signal_handler || !up_.refill()) &&
@@ -99,8 +105,7 @@ bool Acceptor::accept_all() {
       listener_.rest(kFullRestNs);
       return any;
     }
-    if ((core_.mode.callers_only || (core_.mode.in_signal_handler && listener_.hearing())) &&
-        !listener_.may_step()) {
+    if (has_allowance && !listener_.may_step()) {
       listener_.rest();
       return any;
     }

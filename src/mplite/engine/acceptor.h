@@ -38,6 +38,7 @@ class Acceptor {
   // While all of them are about to prove themselves.
   static constexpr std::int64_t kFullRestNs = 2'000'000;
   static constexpr int kEventsMax = 64;  // of one look by epoll
+  static constexpr int kAcceptsOfPass = 64;
 
   void accepted(int fd, const sockaddr_storage& from) MPLITE_SIGNAL_SAFE;
   void pause_listener(int error) MPLITE_SIGNAL_SAFE;

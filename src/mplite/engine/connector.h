@@ -108,7 +108,7 @@ class Connector {
   bool is_host_of_a_missing_peer(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   // Whether we have a connection with a peer at this address, or are making one.
   bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
-  // Once a second: peers that were cut off while data was under way (a hello that nobody has
+  // Peers that were cut off while data was under way (a hello that nobody has
   // answered yet is such data), which keepalive does not see.
   void look_for_silence() MPLITE_SIGNAL_SAFE;
 
@@ -136,7 +136,6 @@ class Connector {
   LostCallback lost_ = nullptr;
   void* lost_self_ = nullptr;
   std::int64_t deadlines_looked_ns_ = 0;
-  std::int64_t silence_look_ns_ = 0;
   DeadAddresses dead_addresses_;
 };
 

@@ -5,12 +5,6 @@
 #include "mplite/net/connect_error.h"
 
 namespace mplite {
-namespace {
-
-constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
-
-}  // namespace
-
 // Whether it failed by the network: not by a peer that breaks the protocol, or memory that is not
 // there. Also at the end of all: until everybody is there, a peer may still need what we have sent.
 bool Connector::may_go_on(const Connection& c, int error) const {
@@ -77,12 +71,8 @@ bool Connector::go_on(Connection& before, Connection& c, std::uint64_t received)
 }
 
 void Connector::look_for_silence() {
-  const StreamOptions& o = core_.options.stream;
-  const std::int64_t now = core_.net.now_ns();
-  if (o.keepalive_idle_s == 0 || now < silence_look_ns_) return;
-  silence_look_ns_ = now + kSilenceStrideNs;
-  const std::int64_t limit_ms =
-      1000 * (o.keepalive_idle_s + std::int64_t{kKeepaliveProbes} * o.keepalive_interval_s);
+  const std::int64_t limit_ms = core_.options.stream.silence_ms();
+  if (limit_ms == 0) return;
   for (int i = 0; i < core_.peer_count; ++i) {
     for_each_stream(core_.peers[i], [this, limit_ms](Connection& c) {
       if (!is_tcp_up(c)) return;

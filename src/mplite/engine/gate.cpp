@@ -67,7 +67,7 @@ void Gate::drain_and_open() {
   int drains = 0;
   do {
     while (pending_.load() != 0) {
-      if (drains++ == kDrainsMax && come_again_ != nullptr) return hand_over();
+      if (drains++ == kDrainsMax && come_again_ != nullptr) return hand_over(true);
       pending_.store(0);
       if (drain_ != nullptr) drain_(drain_arg_);
     }
@@ -76,11 +76,11 @@ void Gate::drain_and_open() {
 
 // Handlers come without end: the thread that holds the gate has its own affairs. One that comes
 // from here on leaves its word behind, or enters.
-void Gate::hand_over() {
-  pending_.store(0);
+void Gate::hand_over(bool comes_again) {
+  comes_again |= pending_.exchange(0) != 0;
   t_gate_depth = 0;
   if (const int state = state_.exchange(0); state != 1) let_in(state);
-  come_again_(drain_arg_);
+  if (comes_again || pending_.load() != 0) come_again_(drain_arg_);
 }
 
 void Gate::let_in(int state) {

@@ -50,6 +50,13 @@ class Gate {
     return false;
   }
 
+  // Where nothing may be allocated, as after a fork in a handler of the application's: what was
+  // turned away meanwhile comes again.
+  void leave_undrained() MPLITE_SIGNAL_SAFE {
+    if (come_again_ == nullptr || t_gate_depth > 1) return static_cast<void>(leave());
+    hand_over(false);
+  }
+
   // Ordinary context, before a fork: takes the gate if it can be had in that time. False: not, or
   // this thread is inside it (a handler of the application forks).
   bool enter_within(int patience_ms);
@@ -80,7 +87,7 @@ class Gate {
     return false;
   }
   void drain_and_open() MPLITE_SIGNAL_SAFE;
-  void hand_over() MPLITE_SIGNAL_SAFE;
+  void hand_over(bool comes_again) MPLITE_SIGNAL_SAFE;
   void let_in(int state) MPLITE_SIGNAL_SAFE;
   std::atomic<int> state_{
       0};  // 0 open, 1 held, 2 held and somebody sleeps on it, 3 closed for good

@@ -64,10 +64,15 @@ struct Lane {
   bool ended_here = false, ended_there = false;
   bool end_due = false;   // we have to say so,
   bool end_owed = false;  // or will have to if the peer does
+  // Nothing was counted on its last connection.
+  bool is_unused() const MPLITE_SIGNAL_SAFE {
+    return acknowledged == 0 && received == 0 && out.count() == 0;
+  }
   // A connection with this number may be begun. Where the peer has closed the last one without a
-  // word (end_owed) it may not know of it: then it agrees.
+  // word (end_owed), and nothing was counted on it, no word about it can be taken for one about the
+  // next connection.
   bool is_free() const MPLITE_SIGNAL_SAFE {
-    return connection == nullptr && !ended_there && (!ended_here || end_owed);
+    return connection == nullptr && !ended_there && (!ended_here || (end_owed && is_unused()));
   }
 };
 

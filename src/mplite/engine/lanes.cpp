@@ -42,11 +42,22 @@ void Lanes::open_missing(int peer) {
   for (const Lane& lane : set.lane)
     attempts += lane.connection != nullptr && !is_up(lane.connection) ? 1 : 0;
   for (int i = 1; i < set.policy.wanted() && attempts < kAttempts; ++i) {
-    if (!set.lane[i].is_free()) continue;
+    if (!set.lane[i].is_free()) {
+      ask_for_end(set, set.lane[i]);
+      continue;
+    }
     if (set.retry_ns != 0 && core_.net.now_ns() < set.retry_ns) return;
     open(peer, i);
     ++attempts;
   }
+}
+
+// A lane that the peer has closed without a word is wanted again: now both sides say what has come.
+void Lanes::ask_for_end(LaneSet& set, Lane& lane) {
+  if (lane.connection != nullptr || !lane.end_owed) return;
+  lane.end_owed = false;
+  lane.end_due = true;
+  core_.lanes_are_due(set);
 }
 
 // The addresses of the peer take turns, from that of its first connection on.
@@ -109,6 +120,24 @@ void Lanes::look_at_attempts(std::int64_t now) {
   }
 }
 
+void Lanes::look_for_silence() {
+  for (int i = 0; i < core_.options.size; ++i) {
+    LaneSet* const set = core_.peers[i].lanes;
+    if (set == nullptr) continue;
+    for (const Lane& lane : set->lane)
+      if (lane.received != lane.told) acknowledge(i);
+  }
+  const std::int64_t limit_ms = core_.options.stream.silence_ms();
+  for (Connection* c = core_.handshaking.first(); c != nullptr && limit_ms != 0;) {
+    Connection* const next = c->list_next;
+    if (c->handshake.ours && c->lane != 0 && is_tcp_up(*c)) {
+      ++core_.counters.other_calls;
+      if (core_.net.is_silent(c->fd, limit_ms)) attempt_failed(*c, ETIMEDOUT);
+    }
+    c = next;
+  }
+}
+
 bool Lanes::admit(const Connection& c, int peer) {
   Peer& p = core_.peers[peer];
   // The spare descriptor is for ranks that are missing: without it, no other is let in.
@@ -117,6 +146,7 @@ bool Lanes::admit(const Connection& c, int peer) {
   if (p.state != PeerState::kUp || !has_room || !make_set(p)) return false;
   Lane& lane = p.lanes->lane[c.lane];
   if (lane.is_free()) return true;
+  ask_for_end(*p.lanes, lane);
   // With an attempt of ours: is_lower() says which of the two stays.
   if (lane.connection == nullptr || is_up(lane.connection) || !connector_.is_lower(peer))
     return false;
@@ -303,6 +333,7 @@ void Lanes::serve_due() {
     set->due = false;
     if (serve(*set)) continue;
     core_.lanes_are_due(*set);  // there was no memory in the handler
+    core_.note_starved();
     return;
   }
 }

@@ -50,6 +50,9 @@ class Lanes {
   void attempt_failed(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   // Attempts whose time is over.
   void look_at_attempts(std::int64_t now) MPLITE_SIGNAL_SAFE;
+  // What has waited for something that does not come: attempts whose peer was cut off when TCP was
+  // up, and frames that are not acknowledged as others were under way.
+  void look_for_silence() MPLITE_SIGNAL_SAFE;
   // See Upcalls::lose_stream.
   void lose(Connection& c, int error, StreamFailure how) MPLITE_SIGNAL_SAFE;
   // The peer has another first connection than before.
@@ -67,6 +70,7 @@ class Lanes {
  private:
   bool make_set(Peer& p) MPLITE_SIGNAL_SAFE;
   void open_missing(int peer) MPLITE_SIGNAL_SAFE;
+  void ask_for_end(LaneSet& set, Lane& lane) MPLITE_SIGNAL_SAFE;
   void open(int peer, int number) MPLITE_SIGNAL_SAFE;
   static int address_for(const Peer& p, int number, int count) MPLITE_SIGNAL_SAFE;
   void spread(Peer& p) MPLITE_SIGNAL_SAFE;

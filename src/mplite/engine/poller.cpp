@@ -13,7 +13,8 @@ namespace {
 constexpr std::int64_t kDeadlineStrideNs = 1'000'000;  // between looks at the deadlines
 constexpr std::int64_t kAwaitNs = 500'000;     // between looks of a sleeper at acknowledgements
 constexpr std::int64_t kUntoldNs = 1'000'000;  // the same at all, where nobody can end its sleep
-constexpr unsigned kSilenceStride = 4096;      // polls between looks at the clock for it
+constexpr unsigned kSilenceStride = 4096;      // looks at all between those at the clock for it
+constexpr std::int64_t kSilenceStrideNs = 1'000'000'000;
 
 }  // namespace
 
@@ -80,6 +81,14 @@ void Poller::look_at_deadlines() {
   parts_.lanes.look_at_attempts(now);
 }
 
+void Poller::look_for_silence() {
+  const std::int64_t now = core_.net.now_ns();
+  if (now < silence_look_ns_) return;
+  silence_look_ns_ = now + kSilenceStrideNs;
+  parts_.connector.look_for_silence();
+  parts_.lanes.look_for_silence();
+}
+
 // Behind the `found` events, those of input that is not in the sockets any more. Returns how many
 // there are then.
 int Poller::add_held(NetEvent* events, int found) {
@@ -111,7 +120,7 @@ int Poller::look_at_all() {
        parts_.listener.paused()) &&
       (n > 0 || core_.net.now_ns() - parts_.connector.deadlines_looked_ns() >= kDeadlineStrideNs))
     look_at_deadlines();
-  if (looks_at_all_ % kSilenceStride == 0) parts_.connector.look_for_silence();
+  if (looks_at_all_ % kSilenceStride == 0) look_for_silence();
   return n;
 }
 
@@ -254,7 +263,7 @@ int Poller::wait(std::int64_t timeout_ns) {
   parts_.lanes.serve();
   if (core_.handshaking.count() > 0 || core_.underway.connecting > 0 || parts_.listener.paused())
     look_at_deadlines();
-  parts_.connector.look_for_silence();
+  look_for_silence();
   return n > 0 ? n : 0;
 }
 

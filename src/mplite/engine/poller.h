@@ -68,6 +68,7 @@ class Poller {
   int add_held(NetEvent* events, int found) MPLITE_SIGNAL_SAFE;
   int look_at_all() MPLITE_SIGNAL_SAFE;
   void look_at_deadlines() MPLITE_SIGNAL_SAFE;
+  void look_for_silence() MPLITE_SIGNAL_SAFE;  // once a second
   void handle(const NetEvent& event) MPLITE_SIGNAL_SAFE;
   // Something may come for which epoll has to be asked, or a deadline.
   bool is_anything_underway() const MPLITE_SIGNAL_SAFE {
@@ -81,6 +82,7 @@ class Poller {
   unsigned polls_ = 0;         // and repolls
   unsigned looks_at_all_ = 0;  // not polls_, which moves otherwise, too: of two counts by one
                                // counter a stride may see only the odd ones
+  std::int64_t silence_look_ns_ = 0;
   Repoll repoll_;
   unsigned unfused_ = 0;  // 1: read_one is not used
   bool crowded_ = false;  // more than one connection had something at the last look at all

@@ -88,8 +88,10 @@ int RemoteJobs::add(const std::uint8_t (&name_key)[kKeyBytes], std::uint32_t win
 int RemoteJobs::revive(int peer) {
   if (core_.peers[peer].state != PeerState::kLost && core_.peers[peer].state != PeerState::kGone)
     return 0;
-  process(peer).departed = false;
-  return renew(peer, process(peer).window);
+  Process& r = process(peer);
+  if (const int rc = renew(peer, r.window); rc < 0) return rc;
+  r.departed = r.goodbye_said = r.goodbye_heard = false;
+  return 0;
 }
 
 int RemoteJobs::connect(const ProcessName& name) {
@@ -103,10 +105,11 @@ int RemoteJobs::connect(const ProcessName& name) {
                                       ? reinterpret_cast<const sockaddr_in6&>(own).sin6_scope_id
                                       : 0);
   }
-  r.unmet = r.disconnected = r.goodbye_said = r.goodbye_heard = false;
+  if (const int rc = revive(peer); rc < 0) return rc;
+  if (r.goodbye_said && !say(peer, GoodbyeWord::kTakenBack)) return -ENOMEM;
+  r.unmet = r.disconnected = r.goodbye_said = false;
   // A port of its that was called in vain has nothing to do with this.
   if (core_.peers[peer].state != PeerState::kMaking) r.by_port = false;
-  if (const int rc = revive(peer); rc < 0) return rc;
   return peer;
 }
 
@@ -156,11 +159,11 @@ int RemoteJobs::admit_caller(const Connection& c, const Hello& proof) {
     return added;
   }
   if (!core_.is_remote(known)) return -EINVAL;  // a rank of our own has the job's secret for this
+  if (const int rc = revive(known); rc < 0) return rc;
   Process& r = process(known);
   r.unmet = r.unmet || r.disconnected;
-  r.disconnected = r.goodbye_heard = r.goodbye_said = false;
-  const int rc = revive(known);
-  return rc < 0 ? rc : known;
+  r.disconnected = false;
+  return known;
 }
 
 bool RemoteJobs::lost(int peer, int& error) {
@@ -173,23 +176,32 @@ bool RemoteJobs::lost(int peer, int& error) {
 // ---- disconnecting ----
 
 Verdict RemoteJobs::begin_goodbye(void* self, int peer, const FrameHeader& header, Destination&) {
-  return static_cast<RemoteJobs*>(self)->core_.is_remote(peer) && header.total == 0
+  const bool is_word = header.id <= static_cast<std::uint64_t>(GoodbyeWord::kTakenBack);
+  return static_cast<RemoteJobs*>(self)->core_.is_remote(peer) && header.total == 0 && is_word
              ? Verdict::kTake
              : Verdict::kReject;
 }
 
-void RemoteJobs::end_goodbye(void* self, int peer, const FrameHeader&) {
-  static_cast<RemoteJobs*>(self)->process(peer).goodbye_heard = true;
+void RemoteJobs::end_goodbye(void* self, int peer, const FrameHeader& header) {
+  static_cast<RemoteJobs*>(self)->process(peer).goodbye_heard =
+      header.id == static_cast<std::uint64_t>(GoodbyeWord::kGoodbye);
+}
+
+// Behind all that was sent to it before. False: no memory.
+bool RemoteJobs::say(int peer, GoodbyeWord word) {
+  SendOp* op = nullptr;
+  if (tx_.send(peer, FrameKind::kGoodbye, static_cast<std::uint64_t>(word), nullptr, 0, op) < 0)
+    return false;
+  if (op != nullptr) tx_.release(op);
+  return true;
 }
 
 void RemoteJobs::disconnect(int peer) {
   if (!core_.is_remote(peer)) return;
   Process& r = process(peer);
   r.disconnected = true;
-  if (core_.peers[peer].state != PeerState::kUp || r.goodbye_said) return;
-  r.goodbye_said = true;
-  SendOp* op = nullptr;
-  if (tx_.send(peer, FrameKind::kGoodbye, 0, nullptr, 0, op) == 0 && op != nullptr) tx_.release(op);
+  if (core_.peers[peer].state == PeerState::kUp && !r.goodbye_said)
+    r.goodbye_said = say(peer, GoodbyeWord::kGoodbye);
 }
 
 void RemoteJobs::say_goodbye() {

@@ -124,9 +124,9 @@ class RemoteJobs {
     bool unmet = false;    // came to a port of ours, and was not connected to since: in no
                            // communicator
     bool disconnected = false;
-    bool goodbye_said = false;
-    bool goodbye_heard = false;
-    bool departed = false;  // lost, but that is no news
+    bool goodbye_said = false;   // the last word on it of ours,
+    bool goodbye_heard = false;  // and of the process
+    bool departed = false;       // lost, but that is no news
   };
 
   Process& process(int peer) const MPLITE_SIGNAL_SAFE {
@@ -137,6 +137,7 @@ class RemoteJobs {
   int new_number(std::uint32_t window);
   int renew(int peer, std::uint32_t window);
   int revive(int peer);
+  bool say(int peer, GoodbyeWord word);
   static Verdict begin_goodbye(void* self, int peer, const FrameHeader& header,
                                Destination& destination) MPLITE_SIGNAL_SAFE;
   static void end_goodbye(void* self, int peer, const FrameHeader& header) MPLITE_SIGNAL_SAFE;

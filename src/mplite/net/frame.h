@@ -12,7 +12,7 @@ namespace mplite {
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
               "the wire is little-endian and this code copies structs as they are");
 
-inline constexpr std::uint8_t kWireVersion = 10;
+inline constexpr std::uint8_t kWireVersion = 11;
 inline constexpr std::uint8_t kFrameMagic = 0x4d;  // "M"
 
 // What a frame's payload is. Control, channel and transfer have separate id spaces.
@@ -21,11 +21,16 @@ enum class FrameKind : std::uint8_t {
   kChannel = 2,   // a piece of a channel message; FIFO per source
   kTransfer = 3,  // a piece of the transfer `id` at `offset`
   kMessage = 4,   // a piece of a tagged MP_* message, `id` is its tag; FIFO per pair
-  kGoodbye = 5,   // empty, between processes of different jobs: the sender is done with the
-                  // receiver, its end from here on is no loss
+  kGoodbye = 5,   // empty, between processes of different jobs; `id` is a GoodbyeWord
   kLane = 6,      // empty; `id` says how many frames have come on a lane, see lane_word.h
 };
 inline constexpr std::uint8_t kFrameKinds = 7;
+
+// What the sender says of itself and the receiver. The last word holds.
+enum class GoodbyeWord : std::uint8_t {
+  kGoodbye = 0,    // it is done with the receiver: its end from here on is no loss
+  kTakenBack = 1,  // it deals with the receiver again
+};
 
 // Precedes every payload: `pad` bytes without meaning and `length` bytes follow, so that the sender
 // can choose where in the stream a long payload begins. For channel, transfer and message: `offset`

@@ -33,6 +33,13 @@ struct StreamOptions {
   int socket_buffer_bytes;  // 0: the kernel's autotuning
   int keepalive_idle_s;     // 0: off
   int keepalive_interval_s;
+
+  // So long nothing may come while something is awaited; 0: for ever.
+  std::int64_t silence_ms() const {
+    return keepalive_idle_s == 0
+               ? 0
+               : 1000 * (keepalive_idle_s + std::int64_t{kKeepaliveProbes} * keepalive_interval_s);
+  }
 };
 
 // What the kernel knows of a connection, for people.

@@ -35,14 +35,17 @@ bool ProtectedNet::start(int descriptors_max) {
 
 // Two for each stream, so that the handler never lacks one.
 bool ProtectedNet::refill() {
-  const std::uint32_t all = 2 * (streams_.used_count() + kSpare);
+  const bool streams = streams_.reserve(kSpare);
+  const std::uint32_t all = 2 * (streams_.used_count() + streams_.free_count());
   const bool buffers = buffers_.reserve(all - std::min(all, buffers_.used_count()));
-  return streams_.reserve(kSpare) && buffers && below_.refill();
+  return streams && buffers && below_.refill();
 }
 
 bool ProtectedNet::may_protect(int fd) {
   if (fd >= descriptors_max_) return false;
-  if (by_fd_[fd] == nullptr) by_fd_[fd] = streams_.take();
+  const std::uint32_t buffers = buffers_.used_count() + buffers_.free_count();
+  if (by_fd_[fd] == nullptr && buffers >= 2 * (streams_.used_count() + 1))
+    by_fd_[fd] = streams_.take();
   return by_fd_[fd] != nullptr;
 }
 

@@ -12,7 +12,10 @@ namespace {
 static_assert(kStreamKeyBytes == crypto_aead_aes256gcm_KEYBYTES &&
               kStreamKeyBytes == crypto_aead_chacha20poly1305_ietf_KEYBYTES &&
               kRecordTagBytes == crypto_aead_aes256gcm_ABYTES &&
-              kRecordTagBytes == crypto_aead_chacha20poly1305_ietf_ABYTES);
+              kRecordTagBytes == crypto_aead_chacha20poly1305_ietf_ABYTES &&
+              kStreamKeyBytes == crypto_auth_BYTES && kStreamKeyBytes == crypto_auth_KEYBYTES);
+
+constexpr unsigned char kNextKeyLabel[] = "ch_lite next key";
 
 }  // namespace
 
@@ -23,17 +26,28 @@ std::uint8_t protection_offer(Protection kind) {
       (crypto_aead_aes256gcm_is_available() != 0 ? kProtectionAes : 0u));
 }
 
-void RecordCipher::start(std::uint8_t agreed, const std::uint8_t (&key)[kStreamKeyBytes]) {
+void RecordCipher::start(std::uint8_t agreed, const std::uint8_t (&key)[kStreamKeyBytes],
+                         std::uint64_t records_of_key) {
   static_assert(kNumberBytes == crypto_aead_aes256gcm_NPUBBYTES &&
                 kNumberBytes == crypto_aead_chacha20poly1305_ietf_NPUBBYTES);
   agreed_ = agreed;
   next_ = 0;
+  records_of_key_ = records_of_key;
   std::memcpy(key_, key, sizeof key_);
   if ((agreed_ & kProtectionAes) != 0) crypto_aead_aes256gcm_beforenm(&aes_, key_);
 }
 
-// Each number is used once with a key: 2^64 of them last.
+void RecordCipher::replace_key() {
+  std::uint8_t next[kStreamKeyBytes];
+  crypto_auth(next, kNextKeyLabel, sizeof kNextKeyLabel - 1, key_);
+  start(agreed_, next, records_of_key_);
+  sodium_memzero(next, sizeof next);
+}
+
+// Each number is used once with a key.
 void RecordCipher::take_number(std::uint8_t (&number)[kNumberBytes]) {
+  if (next_ == records_of_key_) [[unlikely]]
+    replace_key();
   std::memset(number, 0, sizeof number);
   std::memcpy(number, &next_, sizeof next_);
   ++next_;

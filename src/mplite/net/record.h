@@ -14,16 +14,20 @@ namespace mplite {
 inline constexpr std::uint32_t kRecordBytesMax = 16 * 1024;  // of content
 inline constexpr std::uint32_t kRecordHeadBytes = 4;         // the content's length, little-endian
 inline constexpr std::uint32_t kRecordTagBytes = 16;
+// So many records are made with one key, as RFC 8446 (section 5.5) wants of AES-GCM.
+inline constexpr std::uint64_t kRecordsOfKey = 1u << 24;
 inline constexpr std::uint32_t kRecordExtraBytes = kRecordHeadBytes + kRecordTagBytes;
 
 // What this process can offer for a kind of protection: AES where the processor has it.
 std::uint8_t protection_offer(Protection kind);
 
 // One direction of a stream. Records have numbers, which are not sent: one that was changed,
-// repeated, left out or moved has a wrong tag.
+// repeated, left out or moved has a wrong tag. After kRecordsOfKey of them the key is replaced by
+// one that is computed from it, and forgotten.
 class RecordCipher {
  public:
-  void start(std::uint8_t agreed, const std::uint8_t (&key)[kStreamKeyBytes]) MPLITE_SIGNAL_SAFE;
+  void start(std::uint8_t agreed, const std::uint8_t (&key)[kStreamKeyBytes],
+             std::uint64_t records_of_key = kRecordsOfKey) MPLITE_SIGNAL_SAFE;
 
   // The keys are overwritten.
   void forget() MPLITE_SIGNAL_SAFE { sodium_memzero(this, sizeof *this); }
@@ -44,11 +48,13 @@ class RecordCipher {
  private:
   static constexpr std::size_t kNumberBytes = 12;
   void take_number(std::uint8_t (&number)[kNumberBytes]) MPLITE_SIGNAL_SAFE;
+  void replace_key() MPLITE_SIGNAL_SAFE;
 
   crypto_aead_aes256gcm_state aes_;  // where AES is used
   std::uint8_t key_[kStreamKeyBytes] = {};
   std::uint8_t agreed_ = 0;
-  std::uint64_t next_ = 0;
+  std::uint64_t next_ = 0;  // with this key
+  std::uint64_t records_of_key_ = 0;
 };
 
 }  // namespace mplite

@@ -40,6 +40,8 @@ void Backstop::start(bool wanted) {
   if (!installed) {
     g_backstop.store(this);
     handler_.install(chosen, on_signal);
+  } else if (handler_.is_ours()) {
+    handler_.reinstall();
   }
   hear_callers();
 }
@@ -90,7 +92,7 @@ void Backstop::end() {
   sigemptyset(&own);
   sigaddset(&own, signal());
   pthread_sigmask(SIG_BLOCK, &own, &before);
-  take_pending(own);
+  if (handler_.is_ours() || !has_handler(signal())) take_pending(own);  // else it may be theirs
   // Another thread may have an instance of it still to come: the handler does nothing then, the
   // default would end the process.
   if (driver_.is_owner()) handler_.restore();
@@ -131,10 +133,12 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
   sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
   ProgressState& state = self->state_;
   if (self->driver_.gives_back(mask) || !state.running || !self->driver_.is_owner()) return;
-  if (is_short_of_stack(context)) {
+  if (const StackRoom room = stack_room(context); room != StackRoom::kEnough) [[unlikely]] {
     // The timer's own instance has to come again, as it is told from the others by its origin.
     if (info->si_code == SI_TIMER) self->set_timer(kAgainNs);
-    return self->driver_.put_off(signo, mask);
+    if (room == StackRoom::kOfAnother) return self->driver_.put_off(signo, mask);
+    self->handler_.leave_alternate_stack();
+    return self->look_for_callers();
   }
   const std::int64_t rest_ns = state.engine->awaits_callers() ? self->let_callers_in() : 0;
   if (info->si_code == SI_TIMER) self->look_after_departure(mask);

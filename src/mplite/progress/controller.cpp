@@ -284,8 +284,9 @@ void Controller::owner_ends() {
   if (!state_.running || !sigio_.is_owner() || t_gate_depth > 0) return;
   Hold hold(state_.engine->gate());
   if (!sigio_.is_owner()) return;  // another one has taken over meanwhile
+  const bool gathers = may_gather();
   sigio_.owner_ends();
-  if (may_gather() && state_.engine->gathered() != 0) state_.poll_all();
+  if (gathers && state_.engine->gathered() != 0) state_.poll_all();
 }
 
 // A first message waits for its connection, which is made within a fraction of a millisecond when

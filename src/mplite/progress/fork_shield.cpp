@@ -28,7 +28,7 @@ void before_fork() {
 }
 
 void after_fork_in_parent() {
-  if (t_gate_taken) g_shield.engine->gate().leave();
+  if (t_gate_taken) g_shield.engine->gate().leave_undrained();
   t_gate_taken = false;
 }
 

@@ -18,12 +18,16 @@ thread_local bool t_in_handler = false;       // tells a drain whose context it 
 
 }  // namespace
 
+// SIGIO, unless the application has a handler for it, or blocks it, as who waits for it does.
+int SigioDriver::choose_signal() {
+  const int other =
+      has_handler(SIGIO) || BorrowedMask::is_blocked_by_application(SIGIO) ? free_signal() : 0;
+  return other != 0 ? other : SIGIO;
+}
+
 int SigioDriver::start(int signal, char* error, std::size_t error_size) {
-  struct sigaction current = {};
-  sigaction(signal, nullptr, &current);
-  const bool taken = (current.sa_flags & SA_SIGINFO) != 0 ||
-                     (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN);
-  if (taken) {
+  if (signal == 0) signal = choose_signal();
+  if (has_handler(signal)) {
     std::snprintf(error, error_size,
                   "signal %d (%s) has a handler of the application already: choose another with "
                   "LITE_SIGNAL=RTMIN+1, or LITE_CONTROLLER=thread",
@@ -251,7 +255,8 @@ void SigioDriver::on_signal(int signo, siginfo_t*, void* context) {
   SigioDriver* self = g_driver.load();
   sigset_t* mask = &static_cast<ucontext_t*>(context)->uc_sigmask;
   if (self == nullptr || self->gives_back(mask)) return;
-  if (is_short_of_stack(context)) return self->put_off(signo, mask);
+  if (const StackRoom room = stack_room(context); room != StackRoom::kEnough) [[unlikely]]
+    return self->find_room(room, signo, mask);
   ++self->state_.engine->counters().signals;
   if (!self->enter_gate()) return self->count_turned_away();
   ProgressState& state = self->state_;
@@ -285,6 +290,14 @@ void SigioDriver::leave_gate() {
 // Pending and blocked until the other handler returns, which restores the mask of before it.
 void SigioDriver::put_off(int signal, sigset_t* mask) {
   sigaddset(mask, signal);
+  signal_owner(signal);
+  count_turned_away();
+}
+
+void SigioDriver::find_room(StackRoom room, int signal, sigset_t* mask) {
+  if (room == StackRoom::kOfAnother) return put_off(signal, mask);
+  handler_.leave_alternate_stack();
+  if (overflow_.signal() != 0) overflow_.leave_alternate_stack();
   signal_owner(signal);
   count_turned_away();
 }

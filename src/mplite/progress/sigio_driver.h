@@ -22,8 +22,8 @@ class SigioDriver {
   SigioDriver(ProgressState& state, HostThread& host_thread)
       : state_(state), host_thread_(host_thread) {}
 
-  // The calling thread owns the signal from here on. Returns 0 or -errno with a sentence in
-  // `error`: -EBUSY when the application has a handler for the signal already.
+  // The calling thread owns the signal from here on (0: one that nobody uses). Returns 0 or -errno
+  // with a sentence in `error`: -EBUSY when the application has a handler for the signal already.
   int start(int signal, char* error, std::size_t error_size);
   // Any thread. The sockets raise the signal no more, and the owner has its mask back, if it can be
   // reached by `backstop_signal` or, armed, by ours. False: this is another thread than the owner,
@@ -38,7 +38,9 @@ class SigioDriver {
   // ---- the owner ----
 
   // Any thread.
-  bool is_owner() const MPLITE_SIGNAL_SAFE { return this_thread_id() == owner_tid_; }
+  bool is_owner() const MPLITE_SIGNAL_SAFE {
+    return this_thread_id() == owner_tid_ && !owner_ended_;  // a later thread may have its number
+  }
   bool owner_is_gone() const MPLITE_SIGNAL_SAFE;
   // The owner, at its end. The kernel still knows a main thread that has ended before the others.
   void owner_ends() { owner_ended_ = true; }
@@ -99,6 +101,8 @@ class SigioDriver {
 
  private:
   static void on_signal(int signal, siginfo_t* info, void* context) MPLITE_SIGNAL_SAFE;
+  static int choose_signal();
+  void find_room(StackRoom room, int signal, sigset_t* mask) MPLITE_SIGNAL_SAFE;
   void install_overflow();
   void choose_overflow();
   void drop_overflow_in(sigset_t* mask) MPLITE_SIGNAL_SAFE;

@@ -2,10 +2,12 @@
 #include "mplite/progress/signals.h"
 
 #include <sched.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstdint>
@@ -26,10 +28,27 @@ thread_local OwnMask t_mask = {};
 // ONSTACK: where threads have a large alternate stack already, the normal one may be small (Go).
 // But most alternate stacks are there for a crash handler, have 8 KB and often come later, and the
 // kernel would not stop us at their end.
-bool roomy_stack() {
+int flag_of_roomy_stack() {
+  constexpr unsigned long kAuxMinSigStack = 51;     // AT_MINSIGSTKSZ, which old headers do not have
+  constexpr unsigned long kFrameBytesLeast = 4096;  // AVX-512: 3.6 KB
+  const std::size_t frame = std::max(getauxval(kAuxMinSigStack), kFrameBytesLeast);
   stack_t stack = {};
   return sigaltstack(nullptr, &stack) == 0 && (stack.ss_flags & SS_DISABLE) == 0 &&
-         stack.ss_size >= InstalledHandler::kStackBytes;
+                 stack.ss_size >= InstalledHandler::kStackBytes + frame
+             ? SA_ONSTACK
+             : 0;
+}
+
+// Of what the handler has interrupted. Null: not known for this kind of processor.
+std::uintptr_t interrupted_stack(const ucontext_t& context) {
+#if defined(__x86_64__)
+  return static_cast<std::uintptr_t>(context.uc_mcontext.gregs[REG_RSP]);
+#elif defined(__aarch64__)
+  return context.uc_mcontext.sp;
+#else
+  static_cast<void>(context);
+  return 0;
+#endif
 }
 
 }  // namespace
@@ -38,6 +57,13 @@ int this_thread_id() {
   thread_local int t_tid = 0;
   if (t_tid == 0) t_tid = static_cast<int>(syscall(SYS_gettid));
   return t_tid;
+}
+
+bool has_handler(int signal) {
+  struct sigaction current = {};
+  return sigaction(signal, nullptr, &current) == 0 &&
+         ((current.sa_flags & SA_SIGINFO) != 0 ||
+          (current.sa_handler != SIG_DFL && current.sa_handler != SIG_IGN));
 }
 
 bool is_default(const struct sigaction& action) {
@@ -69,7 +95,7 @@ bool take_pending(const sigset_t& signals) {
 int InstalledHandler::set(struct sigaction* before) {
   struct sigaction action = {};
   action.sa_sigaction = function_;
-  action.sa_flags = SA_SIGINFO | SA_RESTART | (roomy_stack() ? SA_ONSTACK : 0);
+  action.sa_flags = SA_SIGINFO | SA_RESTART | flag_of_roomy_stack();
   sigfillset(&action.sa_mask);  // no other handler of the application interrupts ours half-way
   if (sigaction(signal_, &action, before) != 0) return -errno;
   struct sigaction current = {};
@@ -85,6 +111,13 @@ int InstalledHandler::install(int signal, Function function) {
 }
 
 void InstalledHandler::reinstall() { set(nullptr); }
+
+void InstalledHandler::leave_alternate_stack() {
+  struct sigaction ours = {};
+  if (!is_ours() || sigaction(signal_, nullptr, &ours) != 0) return;
+  ours.sa_flags &= ~SA_ONSTACK;
+  sigaction(signal_, &ours, nullptr);
+}
 
 bool InstalledHandler::is_ours() const {
   struct sigaction current = {};
@@ -169,13 +202,18 @@ HandlerScope::~HandlerScope() {
   errno = saved_errno_;
 }
 
-bool is_short_of_stack(const void* context) {
-  const stack_t& alternate = static_cast<const ucontext_t*>(context)->uc_stack;
-  if ((alternate.ss_flags & SS_DISABLE) != 0) return false;
+StackRoom stack_room(const void* context) {
+  const auto& interrupted = *static_cast<const ucontext_t*>(context);
+  const stack_t& alternate = interrupted.uc_stack;
+  if ((alternate.ss_flags & SS_DISABLE) != 0) return StackRoom::kEnough;
   const auto begin = reinterpret_cast<std::uintptr_t>(alternate.ss_sp);
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   // not on it: the difference is greater than its size
-  return here - begin < alternate.ss_size && here - begin < InstalledHandler::kStackBytes;
+  if (here - begin >= alternate.ss_size || here - begin >= InstalledHandler::kStackBytes)
+    return StackRoom::kEnough;
+  const std::uintptr_t before = interrupted_stack(interrupted);
+  return before != 0 && before - begin > alternate.ss_size ? StackRoom::kTooSmall
+                                                           : StackRoom::kOfAnother;
 }
 
 void wait_for_handlers() {

@@ -13,6 +13,7 @@ namespace mplite {
 
 int this_thread_id() MPLITE_SIGNAL_SAFE;
 bool is_default(const struct sigaction& action) MPLITE_SIGNAL_SAFE;
+bool has_handler(int signal) MPLITE_SIGNAL_SAFE;
 // A real-time signal that nobody handles and nobody waits for (who does blocks it). From the top:
 // programs begin at SIGRTMIN. 0: none.
 int free_signal();
@@ -31,6 +32,8 @@ class InstalledHandler {
   // The same handler once more: the thread that gets the signal from now on may have another kind
   // of stack.
   void reinstall();
+  // The same handler, on the stack that the thread is on, from the next signal on.
+  void leave_alternate_stack() MPLITE_SIGNAL_SAFE;
   bool is_ours() const MPLITE_SIGNAL_SAFE;
   // As it was before install(). Only if it is ours: otherwise it is the application's now.
   void restore();
@@ -80,10 +83,15 @@ class HandlerScope {
   int saved_errno_;
   int cancel_state_;
 };
-// Of the `context` that a handler has been given, in it: whether less than kStackBytes are left of
-// an alternate stack. The kernel stays there when it interrupts another handler, whatever that one
-// has it for.
-bool is_short_of_stack(const void* context) MPLITE_SIGNAL_SAFE;
+// Of the `context` that a handler has been given, in it: whether kStackBytes are left of the
+// alternate stack that it is on, if it is on one.
+enum class StackRoom : std::uint8_t {
+  kEnough,
+  kOfAnother,  // no: the kernel stayed there, as it interrupted another handler, whatever that one
+               // has the stack for
+  kTooSmall,   // no, and it has it for itself
+};
+StackRoom stack_room(const void* context) MPLITE_SIGNAL_SAFE;
 // Until no thread is in a handler of ours.
 void wait_for_handlers();
 

@@ -333,6 +333,7 @@ typedef struct {
   int (*attr_free)(int handle, void* attributes);
 } MPIR_Process_t;
 extern MPIR_Process_t MPIR_Process;
+#define MPICH_IS_THREADED 1
 typedef struct {
   int thread_provided, isThreaded;
 } MPIR_ThreadInfo_t;
