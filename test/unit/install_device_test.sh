@@ -177,6 +177,13 @@ for row in "4.0.3 2 3 0 0 0 1 7 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
 done
+# What an older script edited, and this one does not.
+full_tree4 4.3.2
+install "$work/mpich"
+echo 'as it was' | tee "$work/mpich/.ch_lite/backup/src/older.c" >"$work/original"
+echo 'edited' | tee "$work/mpich/.ch_lite/older.c" >"$work/mpich/src/older.c"
+install "$work/mpich"
+verdict puts_back_what_it_does_not_edit_any_more cmp "$work/original" "$work/mpich/src/older.c"
 # A release that mends it itself.
 full_tree4 5.0.2
 echo '    proxy->filler_processes++;' >>"$work/mpich/src/pm/hydra/lib/utils/alloc.c"

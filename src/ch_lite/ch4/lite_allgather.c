@@ -1,7 +1,7 @@
 /* MPI_Allgatherv of long blocks. Of about one length: each goes round whole. MPICH cuts what goes
  * round into pieces of one length, so that a block that is much longer than the others does not
- * hold up all of them, and waits for every piece. It cuts by elements of the receive type, which
- * may be another one on each rank: then it is given bytes.
+ * hold up all of them, and waits for every piece. It cuts by elements and the extent of the receive
+ * type, which may be another one on each rank: what it might cut is given to it as bytes.
  *
  * MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM and MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE, when the user
  * sets them, go back to the host's. */
@@ -123,12 +123,13 @@ int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
         longest = MPL_MAX(longest, recvcounts[i]);
         all += recvcounts[i];
     }
-    if (longest * ring.size <= MPIDI_LITE_ALLGATHERV_PIECE || ranks == 1 ||
+    if (longest * MPL_MAX(ring.size, ring.extent) <= MPIDI_LITE_ALLGATHERV_PIECE || ranks == 1 ||
         MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto ||
         !MPIDI_LITE_cuts_allgatherv)
         return MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,
                                     recvtype, comm, attr);
-    if (!goes_whole(longest, all, ring.size, ranks))
+    if (longest * ring.size <= MPIDI_LITE_ALLGATHERV_PIECE ||
+        !goes_whole(longest, all, ring.size, ranks))
         return gather_bytes(&ring, sendbuf, sendcount, sendtype, all * ring.size);
     start_receive(&ring, 0, &ring.receive);
     if (sendbuf == MPI_IN_PLACE)
