@@ -16,6 +16,7 @@ new_system() { # SUITE DIR LOG
   local mirror
   mirror=$(apt-get --print-uris update 2>/dev/null | sed -nE "s#^'(.*)/dists/$1/(In)?Release'.*#\1#p" | head -n 1)
   [ -n "$mirror" ] || die "no configured mirror has the suite $1"
+  mkdir -p "$(dirname "$2")" "$(dirname "$3")"
   run_logged "packages" "$3" 0 '^I: (Unpacking|Configuring)' debootstrap --variant=minbase "$1" "$2.new" "$mirror" ||
     { log_tail "$3"; die "debootstrap failed"; }
   mv "$2.new" "$2"
