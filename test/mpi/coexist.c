@@ -16,8 +16,9 @@
  *                    another)
  *   alternate_stack  a crash handler's alternate stack of 8 KB
  *   error_handler    MPI_THREAD_SERIALIZED: an error handler leaves by longjmp, then a second
- * thread makes MPI calls (with a window, so that they are counted) timer            a handler,
- * every 0.2 ms, calls MPI_Wtime steady           nothing special: for a debugger */
+ *                    thread makes MPI calls (with a window, so that they are counted)
+ *   timer            a handler, every 0.2 ms, calls MPI_Wtime
+ *   steady           nothing special: for a debugger */
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>

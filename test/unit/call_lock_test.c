@@ -138,11 +138,11 @@ START_TEST(a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one) {
 END_TEST
 
 /* By an exception: the call does not end. */
-static void leave_by_error_handler(void) {
+static MPIDI_LITE_left_calls leave_by_error_handler(void) {
   MPIDI_LITE_call_begins(0);
   MPIDI_LITE_call_begins(0);
   lite_call.kinds = LITE_MAY_NOT_BLOCK;
-  MPIDI_LITE_error_handler_begins();
+  return MPIDI_LITE_error_handler_begins();
 }
 START_TEST(an_error_handler_may_leave_the_call) {
   begin();
@@ -153,12 +153,30 @@ START_TEST(an_error_handler_may_leave_the_call) {
   MPIDI_LITE_call_begins(1);
   MPIDI_LITE_error_handler_begins();
   ck_assert(has_a_turn());
-  leave_by_error_handler();
+  ck_assert(has_a_turn());
+  end();
+}
+END_TEST
+
+START_TEST(the_calls_go_on_when_an_error_handler_has_returned) {
+  begin();
+  MPIDI_LITE_call_ends(0);
+  const MPIDI_LITE_left_calls left = leave_by_error_handler();
   MPIDI_LITE_call_begins(0); /* which it makes */
   ck_assert(!has_a_turn());
   MPIDI_LITE_call_ends(0);
-  MPIDI_LITE_call_ends(0); /* it has returned */
+  ck_assert(has_a_turn());
+  MPIDI_LITE_error_handler_returned(left);
+  ck_assert_uint_eq(lite_call.kinds, LITE_MAY_NOT_BLOCK);
+  ck_assert(!has_a_turn());
   MPIDI_LITE_call_ends(0);
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_call_ends(0);
+  ck_assert(has_a_turn());
+  MPIDI_LITE_call_begins(1);
+  MPIDI_LITE_error_handler_returned(MPIDI_LITE_error_handler_begins());
+  ck_assert(!has_a_turn());
+  MPIDI_LITE_call_ends(1);
   ck_assert(has_a_turn());
   end();
 }
@@ -169,7 +187,7 @@ START_TEST(an_error_handler_in_a_turn_does_not_end_it) {
   begin();
   MPIDI_LITE_call_ends(0);
   ck_assert(MPIDI_LITE_try_turn());
-  leave_by_error_handler();
+  MPIDI_LITE_error_handler_returned(leave_by_error_handler());
   MPIDI_LITE_call_begins(0); /* no wait for ourselves */
   MPIDI_LITE_call_ends(0);
   ck_assert(!has_a_turn());
@@ -449,6 +467,7 @@ int main(void) {
   tcase_add_test(tc, a_turn_that_was_had_needs_no_other);
   tcase_add_test(tc, a_call_in_a_call_keeps_it_away_to_the_end_of_the_outer_one);
   tcase_add_test(tc, an_error_handler_may_leave_the_call);
+  tcase_add_test(tc, the_calls_go_on_when_an_error_handler_has_returned);
   tcase_add_test(tc, an_error_handler_in_a_turn_does_not_end_it);
   tcase_add_test(tc, a_call_waits_for_the_end_of_a_turn);
   tcase_add_test(tc, calls_and_turns_exclude_each_other);

@@ -149,9 +149,9 @@ edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT WINDOWS ERRORS LOCAL G
   counts+=("$(grep -r -A 3 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/coll/op" | grep -c 'void MPIR_' || true)")
   [ "${counts[*]}" = "$*" ]
 }
-for row in "4.0.3 2 3 0 0 0 1 7 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 7 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.1.2 2 1 0 0 1 1 7 0 0 1 1 1 0 3 2 2 2 0 3 10" \
-  "4.1.3 2 0 0 0 1 1 7 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 7 0 0 1 1 1 0 3 2 2 2 0 0 10" \
-  "4.2.3 2 0 2 2 1 1 7 0 0 1 1 1 0 3 2 2 2 0 0 10" "4.3.2 2 0 2 0 1 1 7 0 0 1 1 1 0 3 2 2 2 0 0 10" "5.0.1 2 0 2 0 1 1 7 0 0 1 0 1 4 3 2 2 2 0 0 10" "5.0.2 2 0 2 0 1 1 7 0 0 1 0 1 4 3 2 2 2 0 0 10"; do
+for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.1.2 2 1 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" \
+  "4.1.3 2 0 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" \
+  "4.2.3 2 0 2 2 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" "4.3.2 2 0 2 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" "5.0.1 2 0 2 0 1 1 9 0 0 1 0 1 4 3 2 2 2 0 0 10" "5.0.2 2 0 2 0 1 1 9 0 0 1 0 1 4 3 2 2 2 0 0 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
@@ -165,6 +165,9 @@ for row in "4.0.3 2 3 0 0 0 1 7 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "accumulates_without_yaksa $version" grep -q 'use_yaksa = (ENABLE_GPU) && MPIR_Typerep' "$work/mpich/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
   verdict "bounds_lines_of_errors $version" test "$(grep -c 'lite_lines > 0' "$work/mpich/src/mpi/errhan/errutil.c")" = 4
   verdict "receives_partitions $version" test "$(grep -c -e 'req, u.recv.context_id) = comm->recvcontext_id' -e 'am_hdr.context_id = comm->context_id' -e 'tag, comm->recvcontext_id' "$work/mpich/src/mpid/ch4/src/mpidig_part.c")" = 3
+  verdict "cuts_by_size $version" test "$(grep -c recvtype_extent "$work/mpich/src/mpi/coll/allgatherv/allgatherv_intra_ring.c")" = 1
+  case $version in 4.[012].*) handlers=6 ;; *) handlers=4 ;; esac
+  verdict "calls_handlers $version" test "$(cat "$work"/mpich/src/mpi/errhan/*.c | grep -c MPIDI_LITE_error_handler_)" = "$handlers"
   verdict "cuts_no_blocks $version" grep -q '^    min = total_count;$' "$work/mpich/src/mpi/coll/iallgatherv/iallgatherv_intra_sched_ring.c"
   case $version in 4.0.*) lengths=14 ;; *) lengths=1 ;; esac
   verdict "counts_long_data $version" test "$(cat "$work"/mpich/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}/*.[ch] | grep -c 'MPI_Aint /\* ch_lite')" = "$lengths"

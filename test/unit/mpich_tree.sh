@@ -51,7 +51,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   {
     echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);'
-    for name in comm_ptr win_ptr; do echo "        switch ($name->errhandler->language) {"; done
+    for name in comm_ptr win_ptr; do printf '        switch (%s->errhandler->language) {\n                }\n        }\n' "$name"; done
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen);'
     echo '    maxlen > 0'
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen)'
@@ -110,6 +110,13 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '    am_hdr.context_id = comm->context_id;'
     echo '        MPIDIG_rreq_dequeue(source, tag, comm->context_id, &MPIDI_global.part_unexp_list,'
   } >"$ch4/src/mpidig_part.c"
+  mkdir -p "$1/src/mpi/coll/allgatherv"
+  {
+    echo '    MPIR_Datatype_get_extent_macro(recvtype, recvtype_extent);'
+    echo '        max * recvtype_extent > MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE) {'
+    echo '        chunk_count = MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE / recvtype_extent;'
+  } >"$1/src/mpi/coll/allgatherv/allgatherv_intra_ring.c"
+  printf '    switch (errhandler->language) {\n        }\n    }\n' >"$1/src/mpi/errhan/errhan_impl.c"
   mkdir -p "$1/src/mpi/coll/iallgatherv"
   echo '    if (min * recvtype_extent < MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE)' >"$1/src/mpi/coll/iallgatherv/iallgatherv_intra_sched_ring.c"
   mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}

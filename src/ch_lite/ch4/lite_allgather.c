@@ -21,11 +21,16 @@ static void *place_of(const struct ring *ring, int block)
     return ring->buffer + ring->places[block] * ring->extent;
 }
 
-/* Whether none is longer than two of the average. Or all together are more than MPICH 4.0 can count
+/* Whether none is longer than two of the average. Or all together are more than the host can count
  * in bytes. */
 static bool goes_whole(MPI_Aint longest, MPI_Aint all, MPI_Aint size, int ranks)
 {
-    return longest * ranks <= 2 * all || all > INT_MAX / size;
+#if LITE_HOST_SINCE(4, 2, 1)
+    const bool can_count = true;
+#else
+    const bool can_count = all <= INT_MAX / size;
+#endif
+    return longest * ranks <= 2 * all || !can_count;
 }
 
 /* By the host, whose blocks are `all` bytes; those of a type that is not just that lie packed for
@@ -46,7 +51,7 @@ static int gather_bytes(const struct ring *ring, const void *sendbuf, MPI_Aint s
     (void) type;
     if (!contiguous || lb != 0 || size != ring->extent)
         blocks = packed = MPL_malloc((size_t) all, MPL_MEM_BUFFER);
-    if (bytes == NULL || blocks == NULL) { /* right where the types are alike */
+    if (bytes == NULL || blocks == NULL) { /* right where an element has as many bytes everywhere */
         mpi_errno =
             MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, ring->buffer, ring->counts,
                                  ring->places, ring->type, ring->coll.comm, ring->coll.attr);
@@ -123,7 +128,8 @@ int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datat
         longest = MPL_MAX(longest, recvcounts[i]);
         all += recvcounts[i];
     }
-    if (longest * MPL_MAX(ring.size, ring.extent) <= MPIDI_LITE_ALLGATHERV_PIECE || ranks == 1 ||
+    if (ring.size == 0 ||
+        longest * MPL_MAX(ring.size, ring.extent) <= MPIDI_LITE_ALLGATHERV_PIECE || ranks == 1 ||
         MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM != MPIR_CVAR_ALLGATHERV_INTRA_ALGORITHM_auto ||
         !MPIDI_LITE_cuts_allgatherv)
         return MPIR_Allgatherv_impl(sendbuf, sendcount, sendtype, recvbuf, recvcounts, displs,

@@ -90,11 +90,19 @@ void MPIDI_LITE_call_ends(int waits_for_nobody)
 }
 
 /* A handler of the application's is about to be called, which may leave by an exception or longjmp:
- * the call is over. What it does behind a handler that returns touches nothing of MPI's. */
-void MPIDI_LITE_error_handler_begins(void)
+ * then the calls that this thread is in are over. If it returns they go on. */
+MPIDI_LITE_left_calls MPIDI_LITE_error_handler_begins(void)
 {
+    const MPIDI_LITE_left_calls left = {
+        .depth = depth,
+        .brief_depth = brief_depth,
+        .kinds = lite_call.kinds,
+        .held = holds_call_lock,
+        .held_brief = holds_brief_lock,
+    };
+
     if (in_turn)
-        return;
+        return left;
     lite_call.kinds = 0;
     if (depth > 0) {
         depth = 1;
@@ -103,6 +111,24 @@ void MPIDI_LITE_error_handler_begins(void)
     if (brief_depth > 0) {
         brief_depth = 1;
         MPIDI_LITE_call_ends(1);
+    }
+    return left;
+}
+
+void MPIDI_LITE_error_handler_returned(MPIDI_LITE_left_calls left)
+{
+    if (in_turn)
+        return;
+    depth = left.depth;
+    brief_depth = left.brief_depth;
+    lite_call.kinds = left.kinds;
+    if (left.held_brief && are_shared()) {
+        wait_for(&brief_lock);
+        holds_brief_lock = true;
+    }
+    if (left.held && are_shared()) {
+        wait_for(&call_lock);
+        holds_call_lock = true;
     }
 }
 

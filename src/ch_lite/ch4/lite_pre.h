@@ -106,7 +106,12 @@
 extern int MPIDI_LITE_calls_counted;
 void MPIDI_LITE_call_begins(int waits_for_nobody);
 void MPIDI_LITE_call_ends(int waits_for_nobody);
-void MPIDI_LITE_error_handler_begins(void);
+typedef struct {
+    int depth, brief_depth, held, held_brief;
+    unsigned kinds;
+} MPIDI_LITE_left_calls;
+MPIDI_LITE_left_calls MPIDI_LITE_error_handler_begins(void);
+void MPIDI_LITE_error_handler_returned(MPIDI_LITE_left_calls left);
 #define lite_begins(function, with) (__builtin_strncmp(function, with, sizeof(with) - 1) == 0)
 #define lite_waits_for_nobody(function)                                                           \
     (lite_begins(function, "internal_T_") || lite_begins(function, "internal_Info_") ||           \

@@ -88,6 +88,7 @@ bool Acceptor::accept_all() {
   for (int left = kAcceptsOfPass;; --left) {
     if (left == 0 && !has_allowance) {
       core_.more_to_do = true;
+      listener_.next_turn();
       return any;
     }
     // Without a node the listener stays readable, and ordinary context accepts, unless one that

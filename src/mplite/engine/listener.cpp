@@ -105,10 +105,8 @@ void Listener::stop_hearing() {
   hearing_ = false;
 }
 
-// The next socket has its turn then: one that is never empty shall not keep the others' callers
-// out.
 void Listener::rest(std::int64_t ns) {
-  if (count_ > 1) turn_ = (turn_ + 1) % count_;
+  next_turn();
   if (hearing_) rests_until_ns_ = net_.now_ns() + ns;
 }
 

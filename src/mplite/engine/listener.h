@@ -73,6 +73,10 @@ class Listener {
   // Whether one more step may be taken with a caller now.
   bool may_step() MPLITE_SIGNAL_SAFE { return allowance_.take(net_.now_ns()); }
   void give_back() MPLITE_SIGNAL_SAFE { allowance_.give_back(); }
+  // The next socket has its turn: one that is never empty shall not keep the others' callers out.
+  void next_turn() MPLITE_SIGNAL_SAFE {
+    if (count_ > 1) turn_ = (turn_ + 1) % count_;
+  }
   // No caller is looked at for a while: too many, or they cannot be accepted.
   void rest(std::int64_t ns = Allowance::kRestNs) MPLITE_SIGNAL_SAFE;
   bool resting() const MPLITE_SIGNAL_SAFE { return rests_until_ns_ != 0; }

@@ -106,7 +106,10 @@ int RemoteJobs::connect(const ProcessName& name) {
                                       : 0);
   }
   if (const int rc = revive(peer); rc < 0) return rc;
-  if (r.goodbye_said && !say(peer, GoodbyeWord::kTakenBack)) return -ENOMEM;
+  if (r.goodbye_said && !say(peer, GoodbyeWord::kTakenBack)) {
+    if (core_.peers[peer].state == PeerState::kUp) return -ENOMEM;
+    if (const int rc = revive(peer); rc < 0) return rc;  // that has found the connection broken
+  }
   r.unmet = r.disconnected = r.goodbye_said = false;
   // A port of its that was called in vain has nothing to do with this.
   if (core_.peers[peer].state != PeerState::kMaking) r.by_port = false;

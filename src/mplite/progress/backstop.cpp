@@ -95,7 +95,7 @@ void Backstop::end() {
   if (handler_.is_ours() || !has_handler(signal())) take_pending(own);  // else it may be theirs
   // Another thread may have an instance of it still to come: the handler does nothing then, the
   // default would end the process.
-  if (driver_.is_owner()) handler_.restore();
+  if (driver_.is_owner() || driver_.owner_is_gone()) handler_.restore();
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
   g_backstop.store(nullptr);
   handler_.forget();
@@ -136,8 +136,8 @@ void Backstop::on_signal(int signo, siginfo_t* info, void* context) {
   if (const StackRoom room = stack_room(context); room != StackRoom::kEnough) [[unlikely]] {
     // The timer's own instance has to come again, as it is told from the others by its origin.
     if (info->si_code == SI_TIMER) self->set_timer(kAgainNs);
-    if (room == StackRoom::kOfAnother) return self->driver_.put_off(signo, mask);
-    self->handler_.leave_alternate_stack();
+    if (room == StackRoom::kOfAnother || !self->handler_.leave_alternate_stack())
+      return self->driver_.put_off(signo, mask);
     return self->look_for_callers();
   }
   const std::int64_t rest_ns = state.engine->awaits_callers() ? self->let_callers_in() : 0;

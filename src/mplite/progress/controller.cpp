@@ -381,7 +381,9 @@ void Controller::on_drain(void* arg) {
 // out. Nobody's handler is turned away but sigio's, and the helper sees what is left by itself.
 void Controller::come_again(void* arg) {
   auto* self = static_cast<Controller*>(arg);
-  if (self->state_.running && self->kind() == ControllerKind::kSigio) self->sigio_.raise();
+  if (!self->state_.running || self->kind() != ControllerKind::kSigio) return;
+  self->sigio_.raise();
+  self->backstop_.look_for_callers();
 }
 
 void Controller::leave_alone(void* arg, std::int64_t rest_ns, sigset_t* mask) {

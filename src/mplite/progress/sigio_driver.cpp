@@ -295,9 +295,10 @@ void SigioDriver::put_off(int signal, sigset_t* mask) {
 }
 
 void SigioDriver::find_room(StackRoom room, int signal, sigset_t* mask) {
-  if (room == StackRoom::kOfAnother) return put_off(signal, mask);
-  handler_.leave_alternate_stack();
-  if (overflow_.signal() != 0) overflow_.leave_alternate_stack();
+  InstalledHandler& entered = signal == overflow_.signal() ? overflow_ : handler_;
+  if (room == StackRoom::kOfAnother || signal != entered.signal() ||
+      !entered.leave_alternate_stack())
+    return put_off(signal, mask);
   signal_owner(signal);
   count_turned_away();
 }

@@ -112,11 +112,12 @@ int InstalledHandler::install(int signal, Function function) {
 
 void InstalledHandler::reinstall() { set(nullptr); }
 
-void InstalledHandler::leave_alternate_stack() {
+bool InstalledHandler::leave_alternate_stack() {
   struct sigaction ours = {};
-  if (!is_ours() || sigaction(signal_, nullptr, &ours) != 0) return;
+  if (!is_ours() || sigaction(signal_, nullptr, &ours) != 0 || (ours.sa_flags & SA_ONSTACK) == 0)
+    return false;
   ours.sa_flags &= ~SA_ONSTACK;
-  sigaction(signal_, &ours, nullptr);
+  return sigaction(signal_, &ours, nullptr) == 0;
 }
 
 bool InstalledHandler::is_ours() const {

@@ -32,8 +32,9 @@ class InstalledHandler {
   // The same handler once more: the thread that gets the signal from now on may have another kind
   // of stack.
   void reinstall();
-  // The same handler, on the stack that the thread is on, from the next signal on.
-  void leave_alternate_stack() MPLITE_SIGNAL_SAFE;
+  // The same handler, on the stack that the thread is on, from the next signal on. False: it is not
+  // ours to say.
+  bool leave_alternate_stack() MPLITE_SIGNAL_SAFE;
   bool is_ours() const MPLITE_SIGNAL_SAFE;
   // As it was before install(). Only if it is ours: otherwise it is the application's now.
   void restore();
