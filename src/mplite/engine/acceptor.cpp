@@ -87,8 +87,7 @@ bool Acceptor::accept_all() {
   bool any = false;
   for (int left = kAcceptsOfPass;; --left) {
     if (left == 0 && !has_allowance) {
-      core_.more_to_do = true;
-      listener_.next_turn();
+      end_pass();
       return any;
     }
     // Without a node the listener stays readable, and ordinary context accepts, unless one that

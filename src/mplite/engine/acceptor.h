@@ -43,6 +43,11 @@ class Acceptor {
   void accepted(int fd, const sockaddr_storage& from) MPLITE_SIGNAL_SAFE;
   void pause_listener(int error) MPLITE_SIGNAL_SAFE;
   bool evict_stranger() MPLITE_SIGNAL_SAFE;
+  // Who calls still is let in in the next one.
+  void end_pass() MPLITE_SIGNAL_SAFE {
+    core_.more_to_do = true;
+    listener_.next_turn();
+  }
 
   EngineCore& core_;
   Upcalls& up_;

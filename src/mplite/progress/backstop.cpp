@@ -8,6 +8,8 @@
 
 #include <atomic>
 
+#include "mplite/base/libc_compat.h"
+
 namespace mplite {
 namespace {
 
@@ -35,7 +37,7 @@ void Backstop::start(bool wanted) {
   sigevent event = {};
   event.sigev_notify = SIGEV_THREAD_ID;
   event.sigev_signo = chosen;
-  event._sigev_un._tid = driver_.owner_tid();
+  notify_thread(event, driver_.owner_tid());
   if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0) return disown();
   if (!installed) {
     g_backstop.store(this);
