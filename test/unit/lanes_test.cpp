@@ -84,6 +84,17 @@ struct Transfer {
 
 std::uint64_t lanes_of(SimRanks& r, int rank) { return r.engine(rank).counters().lanes; }
 
+// Time passes, and both poll so often that they look whether anything has fallen silent.
+void poll_long(SimRanks& r) {
+  r.world.pass(100'000'000);
+  for (int k = 0; k < 2; ++k) {
+    Hold hold(r.engine(k).gate());
+    r.as(k);
+    for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
+  }
+  r.turn(10);
+}
+
 }  // namespace
 
 START_TEST(long_transfer_goes_over_as_many_lanes_as_were_asked_for) {
@@ -486,15 +497,7 @@ START_TEST(silent_lane_is_noticed_and_its_data_goes_over_another) {
   t.begin(r);
   r.turn(3);
   r.world.mute_socket(lane_sockets(r, 0)[2]);
-  for (int i = 0; i < 100 && !t.here(r); ++i) {
-    r.world.pass(100'000'000);
-    for (int k = 0; k < 2; ++k) {
-      Hold hold(r.engine(k).gate());
-      r.as(k);
-      for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
-    }
-    r.turn(10);
-  }
+  for (int i = 0; i < 100 && !t.here(r); ++i) poll_long(r);
   t.end(r);
   ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 1);
 }
@@ -821,15 +824,7 @@ START_TEST(lane_that_falls_silent_in_a_frame_does_not_keep_what_came_on_others) 
   });
   r.connect(0, 1);
   const auto polled_until = [&](const auto& done) {
-    for (int i = 0; i < 100 && !done(); ++i) {
-      r.world.pass(100'000'000);
-      for (int k = 0; k < 2; ++k) {
-        Hold hold(r.engine(k).gate());
-        r.as(k);
-        for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
-      }
-      r.turn(10);
-    }
+    for (int i = 0; i < 100 && !done(); ++i) poll_long(r);
     return done();
   };
   Transfer first(0, 1), large(0, 1);
@@ -870,14 +865,8 @@ START_TEST(attempt_that_nobody_answers_any_more_ends) {
   }
   r.world.mute_socket(lane_sockets(r, 0)[1]);
   for (int i = 0; i < 200 && lanes_of(r, 0) == 0; ++i) {
-    r.world.pass(100'000'000);
-    for (int k = 0; k < 2; ++k) {
-      Hold hold(r.engine(k).gate());
-      r.as(k);
-      for (int n = 0; n < 5000; ++n) r.engine(k).poll_all();
-    }
     if (i % 20 == 0) begin();
-    r.turn(10);
+    poll_long(r);
   }
   ck_assert_uint_eq(lanes_of(r, 0), 1);
   for (const auto& t : all) t->end(r);

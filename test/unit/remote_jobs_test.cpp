@@ -122,6 +122,13 @@ struct Jobs {
     const auto got = hear(host);
     return got.first == from && got.second == what;
   }
+  // The first ranks of the first two jobs, by name.
+  void meet() {
+    ck_assert_int_eq(at(0).connect(name(2)), 2);
+    ck_assert_int_eq(at(2).connect(name(0)), 2);
+    ck_assert_int_eq(say(0, 2, 'a'), 0);
+    ck_assert(heard(2, 2, 'a'));
+  }
   // A stranger says by `fd` that it is the process at `host`, and is challenged.
   void claim(int fd, int host, Hello& hello, Hello& challenge) {
     hello.magic = kHelloMagic;
@@ -384,10 +391,7 @@ END_TEST
 // Job A goes and comes again before job B goes: what B says then is of the time before.
 START_TEST(a_goodbye_of_the_time_before_is_taken_back) {
   Jobs j;
-  ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
-  ck_assert_int_eq(j.at(2).connect(j.name(0)), 2);
-  ck_assert_int_eq(j.say(0, 2, 'a'), 0);
-  ck_assert(j.heard(2, 2, 'a'));
+  j.meet();
   j.at(0).disconnect(2);
   j.turn(20);
   j.at(0).connect(j.name(2));
@@ -406,10 +410,7 @@ END_TEST
 // Job B has read the names first, and is through already.
 START_TEST(a_goodbye_that_comes_before_we_know_of_the_meeting_counts) {
   Jobs j;
-  ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
-  ck_assert_int_eq(j.at(2).connect(j.name(0)), 2);
-  ck_assert_int_eq(j.say(0, 2, 'a'), 0);
-  ck_assert(j.heard(2, 2, 'a'));
+  j.meet();
   j.at(0).disconnect(2);
   j.at(2).disconnect(2);
   j.turn(20);

@@ -106,6 +106,7 @@
 extern int MPIDI_LITE_calls_counted;
 void MPIDI_LITE_call_begins(int waits_for_nobody);
 void MPIDI_LITE_call_ends(int waits_for_nobody);
+/* The calls that a thread is in when an error handler is called, which may leave them. */
 typedef struct {
     int depth, brief_depth, held, held_brief;
     unsigned kinds;

@@ -87,8 +87,7 @@ const Row kTable[] = {
       "auto, SIGIO, SIGURG, SIGUSR2, SIGWINCH, SIGPWR, SIGSTKFLT, SIGALRM, SIGVTALRM, SIGPROF, "
       "RTMIN+n, or the number of one of these",
       "The signal of the sigio controller: one that the application does not use. auto: SIGIO, or "
-      "a "
-      "free real-time signal where the application handles SIGIO or has it blocked when MPI "
+      "a free real-time signal where the application handles SIGIO or has it blocked when MPI "
       "starts."},
      [](MPLITE_PARSE) {
        k.signal = 0;

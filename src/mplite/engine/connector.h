@@ -108,8 +108,8 @@ class Connector {
   bool is_host_of_a_missing_peer(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
   // Whether we have a connection with a peer at this address, or are making one.
   bool is_host_of_a_connection(const sockaddr_storage& address) const MPLITE_SIGNAL_SAFE;
-  // Peers that were cut off while data was under way (a hello that nobody has
-  // answered yet is such data), which keepalive does not see.
+  // Peers that were cut off while data was under way (a hello that nobody has answered yet is such
+  // data), which keepalive does not see.
   void look_for_silence() MPLITE_SIGNAL_SAFE;
 
  private:

@@ -5,6 +5,7 @@
 #include "mplite/net/connect_error.h"
 
 namespace mplite {
+
 // Whether it failed by the network: not by a peer that breaks the protocol, or memory that is not
 // there. Also at the end of all: until everybody is there, a peer may still need what we have sent.
 bool Connector::may_go_on(const Connection& c, int error) const {

@@ -190,7 +190,7 @@ void RemoteJobs::end_goodbye(void* self, int peer, const FrameHeader& header) {
       header.id == static_cast<std::uint64_t>(GoodbyeWord::kGoodbye);
 }
 
-// Behind all that was sent to it before. False: no memory.
+// Behind all that was sent to it before. False: no memory, or it is lost now.
 bool RemoteJobs::say(int peer, GoodbyeWord word) {
   SendOp* op = nullptr;
   if (tx_.send(peer, FrameKind::kGoodbye, static_cast<std::uint64_t>(word), nullptr, 0, op) < 0)
