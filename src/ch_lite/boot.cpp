@@ -45,6 +45,7 @@ int start_fault(StartFault fault, const char* error) {
 }
 
 void progress(void*) { g_boot->device->progress(); }
+bool is_heavy(void*) { return g_boot->device->is_heavy(); }
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
@@ -346,6 +347,7 @@ int lite_init_world(int rank, int size, const void* table, int local_ranks, int 
   if (const StartFault fault = b->start_progress(progress, &lite_hot.want_arm, error, sizeof error);
       fault != StartFault::kNone)
     return start_fault(fault, error);
+  b->controller.ask_for_weight(is_heavy);
   lite_set_thread_multiple(thread_multiple);
   const Tuning& tuning = b->knobs.tuning;
   b->device->set_may_gather(tuning.has(Heuristic::kCoalesce));

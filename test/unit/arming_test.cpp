@@ -16,9 +16,9 @@ constexpr int kSend = 1;
 // One that trusts kSend: the application has always been straight back.
 void make_trusting(ArmingPolicy& policy, std::int64_t* now) {
   for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
-    ck_assert(policy.leave(kSend, *now, true, true) == Departure::kArm);
+    ck_assert(policy.leave(kSend, true, *now, true, true) == Departure::kArm);
     *now += 5 * kUs;
-    policy.came_back(*now);
+    policy.came_back(*now, true);
     *now += kUs;
   }
 }
@@ -53,13 +53,13 @@ START_TEST(who_is_trusted_leaves_with_a_timer_and_others_armed) {
   ArmingPolicy policy;
   std::int64_t now = 1;
   make_trusting(policy, &now);
-  ck_assert(policy.leave(kSend, now, false, true) == Departure::kArm);  // no timer, no grace
-  ck_assert(policy.leave(kSend, now, true, false) == Departure::kArm);  // owner of just now
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert(policy.leave(kSend, true, now, false, true) == Departure::kArm);  // no timer, no grace
+  ck_assert(policy.leave(kSend, true, now, true, false) == Departure::kArm);  // owner of just now
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kSetTimer);
   ck_assert_int_eq(policy.departure_timer_ns(now), Grace::kBackstopMinNs);
   ArmingPolicy off;
   off.set_grace(false);
-  ck_assert(off.leave(kSend, now, true, true) == Departure::kArm);
+  ck_assert(off.leave(kSend, true, now, true, true) == Departure::kArm);
 }
 END_TEST
 
@@ -68,10 +68,10 @@ START_TEST(several_threads_are_never_trusted) {
   std::int64_t now = 1;
   make_trusting(policy, &now);
   policy.set_always(true);
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kArm);
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kArm);
   ck_assert(policy.needs_progress(false));
   policy.set_always(false);
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kSetTimer);
   ck_assert(!policy.needs_progress(false));
 }
 END_TEST
@@ -97,7 +97,7 @@ START_TEST(a_timer_that_is_set_is_kept_until_half_of_its_delay_is_over) {
     make_trusting(policy, &now);
     policy.timer_set(now + row.due_in_ns);
     if (row.guarding) policy.guard(now, ArmingPolicy::kGatherNs);
-    ck_assert(policy.leave(kSend, now, true, true) == row.departure);
+    ck_assert(policy.leave(kSend, true, now, true, true) == row.departure);
   }
 }
 END_TEST
@@ -124,10 +124,10 @@ START_TEST(a_backstop_that_guards_what_is_gathered_is_not_put_off) {
   std::int64_t now = 1;
   make_trusting(policy, &now);
   policy.timer_set(now + ArmingPolicy::kGatherNs / 2 + 5 * kUs);  // nearly due, as a backstop
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
-  policy.came_back(now);
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kSetTimer);
+  policy.came_back(now, true);
   ck_assert(policy.guard(now, ArmingPolicy::kGatherNs));
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kWatched);
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kWatched);
   ck_assert(policy.timer_fired());
 }
 END_TEST
@@ -148,7 +148,7 @@ START_TEST(the_timer_arms_who_stays_away_and_nobody_else) {
     ArmingPolicy policy;
     std::int64_t now = 1;
     make_trusting(policy, &now);
-    if (row.left) ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+    if (row.left) ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kSetTimer);
     policy.timer_set(now + row.away_ns);
     const bool guarded = policy.timer_fired();
     ck_assert(!policy.is_timer_set());
@@ -164,10 +164,11 @@ START_TEST(armed_by_a_timer_the_mask_is_looked_at_again_until_it_is_unarmed) {
   std::int64_t now = 1;
   ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);  // not by the timer
   make_trusting(policy, &now);
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kSetTimer);
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kSetTimer);
   ck_assert_int_eq(policy.armed_late(), Reopening::kMinNs);
   ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kOpenAgain);
-  ck_assert(policy.leave(kSend, now, true, true) == Departure::kArm);  // the trust is lost
+  now += 200 * kUs;
+  ck_assert(policy.leave(kSend, true, now, true, true) == Departure::kArm);  // the trust is lost
   policy.alarm(now, false, false, false);  // unarmed since: nothing to check any more
   ck_assert_int_eq(policy.alarm(now, false, true, true).kind, Alarm::kNothing);
 }
@@ -228,19 +229,19 @@ START_TEST(the_helper_is_told_of_the_first_departure_and_watches_on) {
   make_trusting(policy, &now);
   Grace::Sleep sleep;
   ck_assert_int_eq(policy.helper_sleep_ns(sleep, now), -1);
-  ck_assert(!policy.leave_to_helper(kSend, now));
+  ck_assert(!policy.leave_to_helper(kSend, true, now));
   ck_assert(policy.watch_departure(true));
   ck_assert_int_eq(policy.helper_sleep_ns(sleep, now), Grace::kBackstopMinNs);
-  policy.came_back(now + kUs);
+  policy.came_back(now + kUs, true);
   ck_assert(!policy.helper_alarm(now + 2 * kUs, true));
   ck_assert(policy.is_timer_set());  // it left since: once more
-  ck_assert(!policy.leave_to_helper(kSend, now + 3 * kUs));
+  ck_assert(!policy.leave_to_helper(kSend, true, now + 3 * kUs));
   ck_assert(!policy.watch_departure(true));
-  policy.came_back(now + 4 * kUs);
+  policy.came_back(now + 4 * kUs, true);
   ck_assert(!policy.helper_alarm(now + 5 * kUs, true));
   ck_assert(!policy.helper_alarm(now + 6 * kUs, true));
   ck_assert(!policy.is_timer_set());  // nobody has left since
-  ck_assert(!policy.leave_to_helper(kSend, now + 7 * kUs));
+  ck_assert(!policy.leave_to_helper(kSend, true, now + 7 * kUs));
   ck_assert(policy.watch_departure(true));
   ck_assert(!policy.helper_alarm(now + 8 * kUs, true));  // not away for long enough
   ck_assert(policy.helper_alarm(now + 7 * kUs + Grace::kBackstopMinNs, true));

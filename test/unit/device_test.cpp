@@ -678,6 +678,34 @@ START_TEST(handler_without_blocks_for_packets_asks_for_ordinary_context) {
 }
 END_TEST
 
+// What a departure is learned by (mplite/tuning/grace.h).
+START_TEST(long_and_many_requests_and_exposed_memory_are_heavy) {
+  constexpr std::size_t kLong = 64 * 1024;
+  auto w = make_world(2, usual());
+  std::vector<std::uint8_t> data(kLong + 1);
+  const auto heavy_with = [&](int receives, std::size_t bytes) {
+    lite_status status;
+    lite_request* receive[65];
+    w->as(1);
+    for (int i = 0; i < receives; ++i)
+      lite_irecv(data.data(), bytes, 0, &kEnvelope, nullptr, &status, &receive[i]);
+    const bool heavy = device(*w, 1).is_heavy();
+    for (int i = 0; i < receives; ++i) lite_cancel_recv(receive[i]);
+    ck_assert(!device(*w, 1).is_heavy());
+    return heavy;
+  };
+  ck_assert(!heavy_with(1, kLong));
+  ck_assert(!heavy_with(64, 8));
+  ck_assert(heavy_with(65, 8));
+  ck_assert(heavy_with(1, kLong + 1));
+  std::uint64_t word = 0, key = 0;
+  ck_assert_int_eq(lite_expose(&word, sizeof word, &key), LITE_OK);
+  ck_assert(device(*w, 1).is_heavy());
+  lite_withdraw(key);
+  ck_assert(!device(*w, 1).is_heavy());
+}
+END_TEST
+
 // A host that has one request for all that are complete asks for nothing else.
 START_TEST(send_without_a_request_is_done_with_the_call_or_not_begun) {
   DeviceOptions o = usual();

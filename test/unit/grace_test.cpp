@@ -17,9 +17,9 @@ constexpr int kSend = 1, kReceive = 2;
 int leave_and_return(Grace& grace, int kind, int times, std::int64_t away_ns, std::int64_t* now) {
   int armed = 0;
   for (int i = 0; i < times; ++i) {
-    armed += grace.leave(kind, *now) ? 1 : 0;
+    armed += grace.leave(kind, true, *now) ? 1 : 0;
     *now += away_ns;
-    grace.came_back(*now);
+    grace.came_back(*now, true);
     *now += kUs;
   }
   return armed;
@@ -29,7 +29,7 @@ START_TEST(first_departures_are_armed_until_the_application_has_proved_quick) {
   Grace grace;
   std::int64_t now = 1;
   ck_assert_int_eq(leave_and_return(grace, kSend, 100, 5 * kUs, &now), Grace::kQuickNeeded);
-  ck_assert(!grace.leave(kSend, now));
+  ck_assert(!grace.leave(kSend, true, now));
   ck_assert(grace.waiting());
 }
 END_TEST
@@ -40,19 +40,19 @@ START_TEST(time_in_the_handler_is_not_the_applications_absence) {
   Grace grace;
   std::int64_t now = 1;
   for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
-    ck_assert(grace.leave(kReceive, now));
+    ck_assert(grace.leave(kReceive, true, now));
     now += 301 * kUs;
     grace.handled(200 * kUs);
     grace.handled(100 * kUs);
-    grace.came_back(now);
+    grace.came_back(now, true);
     grace.handled(300 * kUs);  // in a call: nothing to do with any absence
     now += kUs;
   }
-  ck_assert(!grace.leave(kReceive, now));
-  now += 321 * kUs;
+  ck_assert(!grace.leave(kReceive, true, now));
+  now += 401 * kUs;
   grace.handled(300 * kUs);
-  grace.came_back(now);  // this was too long by itself
-  ck_assert(grace.leave(kReceive, now));
+  grace.came_back(now, true);  // this was too long by itself
+  ck_assert(grace.leave(kReceive, true, now));
 }
 END_TEST
 
@@ -61,12 +61,12 @@ START_TEST(kinds_of_calls_are_trusted_apart) {
   std::int64_t now = 1;
   // Irecv is followed at once by Isend, Isend by a long computation: the overlap pattern
   for (int i = 0; i < 100; ++i) {
-    ck_assert(i < static_cast<int>(Grace::kQuickNeeded) || !grace.leave(kReceive, now));
-    if (i < static_cast<int>(Grace::kQuickNeeded)) grace.leave(kReceive, now);
+    ck_assert(i < static_cast<int>(Grace::kQuickNeeded) || !grace.leave(kReceive, true, now));
+    if (i < static_cast<int>(Grace::kQuickNeeded)) grace.leave(kReceive, true, now);
     now += kUs;
-    ck_assert(grace.leave(kSend, now));
+    ck_assert(grace.leave(kSend, true, now));
     now += 30'000 * kUs;
-    grace.came_back(now);
+    grace.came_back(now, true);
     now += kUs;
   }
 }
@@ -83,6 +83,7 @@ END_TEST
 
 START_TEST(absence_shorter_than_the_backstop_halves_what_was_earned) {
   Grace grace;
+  grace.set_weighing(false);
   std::int64_t now = 1;
   leave_and_return(grace, kSend, 50, kUs, &now);
   ck_assert_int_eq(leave_and_return(grace, kSend, 1, Grace::kSoonNs, &now), 0);
@@ -101,12 +102,13 @@ START_TEST(backstop_arms_and_makes_trust_dearer) {
   Grace grace;
   std::int64_t now = 1;
   leave_and_return(grace, kSend, 50, kUs, &now);
-  ck_assert(!grace.leave(kSend, now));
+  ck_assert(!grace.leave(kSend, true, now));
   ck_assert_int_gt(grace.until_arm_ns(now + Grace::kBackstopMinNs - 1), 0);
   ck_assert_int_le(grace.until_arm_ns(now + Grace::kBackstopMinNs), 0);
   grace.ran_out();
   ck_assert(!grace.waiting());
   now += 1000 * kUs;
+  grace.came_back(now, true);
   ck_assert_int_eq(leave_and_return(grace, kSend, 1000, kUs, &now),
                    4 * static_cast<int>(Grace::kQuickNeeded));
 }
@@ -118,9 +120,10 @@ START_TEST(wrong_guess_in_hundreds_costs_no_trust) {
   const int rare = static_cast<int>(Grace::kQuickNeeded + Grace::kRareAfter);
   leave_and_return(grace, kSend, rare, kUs, &now);
   for (int i = 0; i < 100; ++i) {
-    ck_assert(!grace.leave(kSend, now));
+    ck_assert(!grace.leave(kSend, true, now));
     grace.ran_out();
     now += 1000 * kUs;
+    grace.came_back(now, true);
     ck_assert_int_eq(leave_and_return(grace, kSend, static_cast<int>(Grace::kRareAfter), kUs, &now),
                      0);
   }
@@ -141,9 +144,11 @@ START_TEST(delay_follows_the_time_between_departures_that_last) {
       for (std::int64_t quiet_ns = 0; quiet_ns < between_ns; quiet_ns += grace.backstop_ns() / 2)
         grace.put_off();
       leave_and_return(grace, kSend, 2 * static_cast<int>(Grace::kRareAfter), kUs, &now);
-      ck_assert(!grace.leave(kSend, now));
+      ck_assert(!grace.leave(kSend, true, now));
       if (i >= 10) lost_ns += grace.backstop_ns();
       grace.ran_out();
+      now += grace.backstop_ns();
+      grace.came_back(now, true);
     }
     ck_assert_int_le(lost_ns, 90 * between_ns / 2);
     ck_assert_int_ge(lost_ns, 90 * std::min(between_ns / 20, Grace::kBackstopMaxNs / 4));
@@ -166,23 +171,134 @@ START_TEST(useless_backstop_comes_less_often_up_to_a_bound) {
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMaxNs);
   std::int64_t now = 1;
   leave_and_return(grace, kSend, 50, kUs, &now);
-  grace.leave(kSend, now);
+  grace.leave(kSend, true, now);
   grace.put_off();
   ck_assert(grace.waiting());  // it is still away
   grace.useless();
   ck_assert(!grace.waiting());
   for (std::int64_t wanted = Grace::kBackstopMaxNs / 4; wanted >= Grace::kBackstopMinNs;
        wanted /= 4) {
-    grace.ran_out();
+    grace.distrust();
     ck_assert_int_eq(grace.backstop_ns(), wanted);
   }
-  grace.ran_out();
+  grace.distrust();
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
   for (std::uint32_t i = 0; i + 3 < Grace::kHalvesToDouble; ++i) grace.put_off();
   grace.useless();
   ck_assert_int_eq(grace.backstop_ns(), Grace::kBackstopMinNs);
   grace.put_off();
   ck_assert_int_eq(grace.backstop_ns(), 2 * Grace::kBackstopMinNs);
+}
+END_TEST
+
+// What came while it was away could have waited: a halo exchange that computes for tens of
+// microseconds is not armed for that any more.
+START_TEST(useless_absences_earn_trust_up_to_the_length_from_which_on_arming_is_cheap) {
+  const struct {
+    bool heavy, useful, weighs;
+    std::int64_t away_us;
+    bool trusted;
+  } rows[] = {
+      {false, false, true, 30, true},   {false, false, true, 799, true},
+      {false, false, true, 800, false}, {false, true, true, 30, false},
+      {false, true, true, 799, false},  {true, false, true, 30, true},
+      {true, false, true, 99, true},    {true, false, true, 100, false},
+      {true, true, true, 30, false},    {false, false, false, 30, false},
+  };
+  for (const auto& row : rows) {
+    Grace grace;
+    grace.set_weighing(row.weighs);
+    std::int64_t now = 1;
+    for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
+      ck_assert(grace.leave(kSend, row.heavy, now));
+      now += row.away_us * kUs;
+      grace.came_back(now, row.useful);
+    }
+    ck_assert_msg(!grace.leave(kSend, row.heavy, now) == row.trusted,
+                  "heavy %d, useful %d, away %lld us", row.heavy, row.useful,
+                  static_cast<long long>(row.away_us));
+  }
+}
+END_TEST
+
+START_TEST(light_and_heavy_departures_are_trusted_apart) {
+  Grace grace;
+  std::int64_t now = 1;
+  for (int i = 0; i < 100; ++i) {
+    ck_assert(grace.leave(kSend, true, now));
+    now += 300 * kUs;
+    grace.came_back(now, true);
+    const bool armed = grace.leave(kSend, false, now);
+    ck_assert(armed == (i < static_cast<int>(Grace::kQuickNeeded)));
+    now += 30 * kUs;
+    grace.came_back(now, false);
+  }
+}
+END_TEST
+
+// Nobody sees without arming what that would be good for.
+START_TEST(one_absence_in_many_is_armed_to_see_what_that_is_good_for) {
+  Grace grace;
+  std::int64_t now = 1;
+  const auto go = [&](int times, std::int64_t away_us, bool useful) {
+    int armed = 0;
+    for (int i = 0; i < times; ++i) {
+      const bool now_armed = grace.leave(kSend, false, now);
+      armed += now_armed ? 1 : 0;
+      now += away_us * kUs;
+      grace.came_back(now, now_armed && useful);
+    }
+    return armed;
+  };
+  const int most = static_cast<int>(Grace::kUnseenMost);
+  go(16, 30, false);
+  ck_assert_int_eq(go(10 * (most + 1), 30, false), 10);
+  ck_assert_int_eq(go(1000, 1, false), 0);  // soon back: nothing was missed
+  // Then it is of use, every time. After so many soon returns the second look takes the trust away.
+  ck_assert_int_eq(go(2 * (most + 1), 300, true), 2);
+  ck_assert_int_eq(go(100, 300, true), 100);
+  // An armed departure that is soon over tells nothing: the next one is armed, too.
+  ck_assert_int_eq(go(16, 30, false), 16);
+  ck_assert_int_eq(go(most, 30, false), 0);
+  ck_assert_int_eq(go(5, 1, false), 5);
+  ck_assert_int_eq(go(1, 30, false), 1);
+  ck_assert_int_eq(go(1, 30, false), 0);
+}
+END_TEST
+
+// Armed late for nothing, later the next time; for something, at once.
+START_TEST(patience_grows_where_arming_late_was_useless) {
+  Grace grace;
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 50, kUs, &now);
+  const auto arm_late = [&](bool heavy, bool useful) {
+    ck_assert(!grace.leave(kSend, heavy, now));
+    const std::int64_t patience_ns = grace.until_arm_ns(now);
+    ck_assert(patience_ns == Grace::kBackstopMinNs || grace.backstop_ns() >= 2 * patience_ns);
+    now += patience_ns;
+    grace.ran_out();
+    now += 10 * kUs;
+    grace.came_back(now, useful);
+    return patience_ns / kUs;
+  };
+  for (int i = 0; i < 20; ++i) {  // of light departures
+    grace.leave(kSend, false, now);
+    grace.came_back(now += kUs, false);
+  }
+  ck_assert_int_eq(arm_late(false, false), 100);
+  ck_assert_int_eq(arm_late(false, false), 200);
+  ck_assert_int_eq(arm_late(false, false), 400);
+  ck_assert_int_eq(arm_late(false, true), 800);
+  ck_assert(grace.leave(kSend, false, now));
+  for (int i = 0; i < 100; ++i) {
+    grace.came_back(now += kUs, false);
+    grace.leave(kSend, false, now);
+  }
+  grace.came_back(now += kUs, false);
+  ck_assert_int_eq(arm_late(false, false), 100);
+  // Heavy ones have none to learn: away for so long, they are armed at once the next time.
+  ck_assert_int_eq(arm_late(true, false), 100);
+  ck_assert(grace.leave(kSend, true, now));
 }
 END_TEST
 

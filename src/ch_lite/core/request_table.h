@@ -24,6 +24,7 @@ class RequestTable {
   // It is pending from here on, on that list.
   void begin(Request* r, RequestList* list) MPLITE_SIGNAL_SAFE {
     ++pending_;
+    pending_long_ += is_long(r);
     move(r, list);
   }
   void move(Request* r, RequestList* list) MPLITE_SIGNAL_SAFE;
@@ -31,6 +32,7 @@ class RequestTable {
   void end(Request* r) MPLITE_SIGNAL_SAFE {
     move(r, nullptr);
     --pending_;
+    pending_long_ -= is_long(r);
   }
   // Ended and never reported.
   void give(Request* r) MPLITE_SIGNAL_SAFE {
@@ -75,6 +77,8 @@ class RequestTable {
   std::uint32_t handed_over() const { return handed_count_.load(std::memory_order_relaxed); }
 
   std::uint64_t pending() const MPLITE_SIGNAL_SAFE { return pending_; }
+  // Of them those whose data may not fit into a socket's buffer, by length or room.
+  std::uint64_t pending_long() const MPLITE_SIGNAL_SAFE { return pending_long_; }
   std::uint32_t used() const { return pool_.used_count() - returned_; }
   // Posted receives from any source.
   RequestList& any_source() MPLITE_SIGNAL_SAFE { return any_source_; }
@@ -86,9 +90,13 @@ class RequestTable {
  private:
   using Queue = Fifo<Request, &Request::queue_next>;
 
+  static constexpr std::uint64_t kLong = 64 * 1024;
+  static unsigned is_long(const Request* r) MPLITE_SIGNAL_SAFE { return r->bytes > kLong ? 1 : 0; }
+
   mplite::Pool<Request> pool_;
   RequestList any_source_;
   std::uint64_t pending_ = 0;  // what should move while the application computes
+  std::uint64_t pending_long_ = 0;
   Queue completed_;
   // Of who takes completions, without the gate: to be taken; freed, and not back in the pool.
   Queue handed_;

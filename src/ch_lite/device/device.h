@@ -166,6 +166,13 @@ class Device {
     return told_outstanding_.load(std::memory_order_relaxed);
   }
 
+  // Gate held. Whether what is outstanding is more than a few short messages.
+  bool is_heavy() const {
+    constexpr std::uint64_t kFew = 64;
+    return core_.requests.pending_long() > 0 || core_.requests.pending() > kFew ||
+           target_.is_exposing() || messages_expected_ > 0;
+  }
+
   // Calls of lite_progress only.
   mplite::Pace& pace() { return pace_; }
   // Calls that the application makes.

@@ -62,6 +62,7 @@ int Controller::start(Engine& engine, const Options& options, char* error, std::
   }
   state_.share.set_on(options.tuning.has(Heuristic::kHandlerShare));
   state_.policy.set_grace(options.grace && options.tuning.has(Heuristic::kArmingGrace));
+  state_.policy.set_weighing(options.tuning.has(Heuristic::kArmingByUse));
   state_.running = rc == 0;
   if (options.want_arm != nullptr) state_.want_arm = options.want_arm;
   {
@@ -203,16 +204,26 @@ void Controller::leave_by_signal(int call) {
       outlast_handshake())
     return;
   const std::int64_t left_ns = state_.now_ns();
-  const Departure departure = policy.leave(call, left_ns, backstop_.signal() != 0, mine);
+  const Departure departure =
+      policy.leave(call, is_departure_heavy(), left_ns, backstop_.signal() != 0, mine);
   if (departure != Departure::kArm && armed()) disarm();
   if (departure == Departure::kWatched) return;
   if (departure == Departure::kSetTimer && backstop_.keep()) {
     backstop_.set_timer(policy.departure_timer_ns(left_ns));
     return policy.handled(state_.now_ns() - left_ns);
   }
-  if (armed() && is_armed_still()) return end_rest_if_overslept();
+  if (armed() && is_armed_still()) {
+    Hold hold(state_.engine->gate());
+    state_.begin_absence();
+    return end_rest_if_overslept();
+  }
   if (armed()) disarm();
   arm(!mine, left_ns);
+}
+
+bool Controller::is_departure_heavy() {
+  Hold hold(state_.engine->gate());
+  return state_.is_departure_heavy();
 }
 
 // The host's work may be over: then departures with nothing outstanding are none of ours again.
@@ -325,9 +336,14 @@ void Controller::came_back() {
   if (kind() == ControllerKind::kSync || in_helper()) return;
   if (kind() == ControllerKind::kThread) {
     Hold hold(state_.engine->gate());
-    state_.policy.came_back(state_.now_ns());
+    state_.policy.came_back(state_.now_ns(), state_.was_useful());
   } else if (sigio_.is_owner()) {
-    state_.policy.came_back(state_.now_ns());
+    bool useful = false;
+    if (armed()) {
+      Hold hold(state_.engine->gate());  // the host's thread may be in poll_all()
+      useful = state_.was_useful();
+    }
+    state_.policy.came_back(state_.now_ns(), useful);
   }
 }
 

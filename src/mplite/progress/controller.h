@@ -62,6 +62,9 @@ class Controller {
     state_.outstanding = outstanding;
     state_.tell();
   }
+  // After start(). Asked on the way out, gate held: whether what is outstanding is more than a few
+  // short messages (grace.h). Without it, it may always be.
+  void ask_for_weight(bool (*is_heavy)(void* arg)) { state_.is_heavy = is_heavy; }
   // With several application threads the owner cannot know what the others start: it arms whenever
   // it leaves.
   void set_always(bool always);
@@ -128,6 +131,7 @@ class Controller {
   bool is_armed_still();
   void end_rest_if_overslept();
   bool has_reason_to_arm();
+  bool is_departure_heavy();
   void arm(bool fresh_owner, std::int64_t left_ns);
   bool take_over();
   bool outlast_handshake();

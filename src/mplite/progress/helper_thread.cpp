@@ -81,9 +81,11 @@ void HelperThread::leave_library(int call) {
   {
     Hold hold(state_.engine->gate());  // the helper may be in set_outstanding()
     if (!state_.needs_progress() && !host) return;
-    const bool now = state_.policy.leave_to_helper(call, state_.now_ns()) || host;
+    const bool now =
+        state_.policy.leave_to_helper(call, state_.is_departure_heavy(), state_.now_ns()) || host;
     // What has been taken from a socket does not end its epoll_wait.
     held = state_.engine->net().held_input(nullptr, 0) > 0;
+    if (state_.armed()) state_.begin_absence();
     if (now && state_.armed() && !host) {
       if (held) wake();
       return;

@@ -34,6 +34,9 @@ struct ProgressState {
   std::atomic<bool> host_waits{false};    // sigio: there was some at the last departure
   std::atomic<bool> host_fresh{false};    // and it may be able to go on without any event
   int wants[2] = {};                      // want_arm without and with something outstanding
+  bool (*is_heavy)(void* arg) = nullptr;  // Controller::ask_for_weight
+  // When the application left armed last, or was armed late.
+  std::uint64_t writes_then = 0, bytes_in_then = 0;
   volatile int unheard = 0;
   volatile int* want_arm = &unheard;
 
@@ -49,6 +52,8 @@ struct ProgressState {
     if (!host_waits.load(std::memory_order_relaxed)) return host.message_due();
     return host_fresh.load() || host.due();  // in order with armed_word: see keep_due()
   }
+  // Gate held.
+  bool is_departure_heavy() const { return is_heavy == nullptr || is_heavy(arg); }
   std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
 
   void tell() MPLITE_SIGNAL_SAFE {
@@ -64,8 +69,23 @@ struct ProgressState {
   }
   void set_armed(bool on) MPLITE_SIGNAL_SAFE {
     armed_word.store(on ? 1 : 0);
+    begin_absence();
     trace(on ? TraceEvent::kArmed : TraceEvent::kDisarmed);
     publish();
+  }
+
+  // Gate held. What is done from here on while armed is done for an application that is away.
+  void begin_absence() MPLITE_SIGNAL_SAFE {
+    writes_then = engine->counters().writes;
+    bytes_in_then = engine->counters().bytes_in;
+  }
+  // Gate held. Whether that was of use: somebody waited for what was sent, or for room in our
+  // socket's buffer. What else came could have waited there.
+  bool was_useful() const MPLITE_SIGNAL_SAFE {
+    constexpr std::uint64_t kMuch = 64 * 1024;
+    const Counters& counters = engine->counters();
+    return armed() &&
+           (counters.writes != writes_then || counters.bytes_in - bytes_in_then >= kMuch);
   }
 
   // Gate held, ordinary context. All sockets, and whatever the layers above do with what came and

@@ -7,8 +7,9 @@ namespace mplite {
 // A timer that is nearly due is put off, unless something gathered waits for it: while the
 // application comes and goes it costs a system call then, and not an interrupt in the middle of a
 // copy. One that is due much later was to check after an armed signal (reopening.h).
-ArmingPolicy::Departure ArmingPolicy::leave(int kind, std::int64_t now_ns, bool timer, bool owner) {
-  if (!timer || grace_.leave(kind, now_ns) || !owner) return Departure::kArm;
+ArmingPolicy::Departure ArmingPolicy::leave(int kind, bool heavy, std::int64_t now_ns, bool timer,
+                                            bool owner) {
+  if (!timer || grace_.leave(kind, heavy, now_ns) || !owner) return Departure::kArm;
   if (!is_timer_set() || now_ns >= timer_due_ns_ + kOverdueNs) return Departure::kSetTimer;
   const std::int64_t due_in_ns = timer_due_ns_ - now_ns, delay_ns = grace_.backstop_ns();
   if (guarding_ || (due_in_ns > delay_ns / 2 && due_in_ns <= delay_ns)) return Departure::kWatched;

@@ -37,6 +37,8 @@ class ArmingPolicy {
     may_learn_ = on;
     grace_.set_on(on && !always_);
   }
+  // `on`: what progress was good for counts; or else only how long the application was away.
+  void set_weighing(bool on) { grace_.set_weighing(on); }
   // Several application threads come and go: what one did tells nothing, and something is always
   // outstanding.
   void set_always(bool always) {
@@ -65,20 +67,25 @@ class ArmingPolicy {
     kWatched,   // not armed; the timer that is set is right
     kSetTimer,  // not armed; departure_timer_ns() says when the timer is due
   };
-  // The application leaves by a call of `kind`, sigio. `timer`: there is one; `owner`: this thread
-  // had the signal already. An owner of just now has to look for itself: what came before was
-  // announced to the former one.
-  Departure leave(int kind, std::int64_t now_ns, bool timer, bool owner) MPLITE_SIGNAL_SAFE;
+  // The application leaves by a call of `kind`, sigio; `heavy`: see Grace. `timer`: there is one;
+  // `owner`: this thread had the signal already. An owner of just now has to look for itself: what
+  // came before was announced to the former one.
+  Departure leave(int kind, bool heavy, std::int64_t now_ns, bool timer,
+                  bool owner) MPLITE_SIGNAL_SAFE;
   std::int64_t departure_timer_ns(std::int64_t now_ns) MPLITE_SIGNAL_SAFE;
   // The same with a helper thread. True: arm.
-  bool leave_to_helper(int kind, std::int64_t now_ns) { return grace_.leave(kind, now_ns); }
+  bool leave_to_helper(int kind, bool heavy, std::int64_t now_ns) {
+    return grace_.leave(kind, heavy, now_ns);
+  }
   // It was not armed (`watched`), or it was. True: the helper's timer is to be started.
   bool watch_departure(bool watched) {
     departed_ = watched;
     return watched && !timer_set_.exchange(true);
   }
-  // The first sign of the application since; idempotent.
-  void came_back(std::int64_t now_ns) MPLITE_SIGNAL_SAFE { grace_.came_back(now_ns); }
+  // The first sign of the application since; idempotent. `useful`: see Grace.
+  void came_back(std::int64_t now_ns, bool useful) MPLITE_SIGNAL_SAFE {
+    grace_.came_back(now_ns, useful);
+  }
   // Our handler, or the poll on the way out, took so long: not the application's own doing.
   void handled(std::int64_t ns) MPLITE_SIGNAL_SAFE { grace_.handled(ns); }
   void armed_on_leaving() { unarmed_waits_ = 0; }
@@ -133,7 +140,7 @@ class ArmingPolicy {
   }
 
   // The application has taken the signal: the next departure finds another.
-  void signal_is_gone() MPLITE_SIGNAL_SAFE { grace_.ran_out(); }
+  void signal_is_gone() MPLITE_SIGNAL_SAFE { grace_.distrust(); }
 
   // Helper thread: how long its sleep still lasts; < 0: until it is called. Gate not held.
   std::int64_t helper_sleep_ns(Grace::Sleep& sleep, std::int64_t now_ns) const {

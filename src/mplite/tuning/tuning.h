@@ -10,6 +10,8 @@ namespace mplite {
 #define MPLITE_HEURISTICS(X)                                                                       \
   X(kArmingGrace, "arming_grace",                                                                  \
     "leave unarmed after calls that the application soon comes back from; a backstop arms")        \
+  X(kArmingByUse, "arming_by_use",                                                                 \
+    "unarmed, too, where asynchronous progress was of no use the last times")                      \
   X(kHandlerShare, "handler_share",                                                                \
     "leave the application half of its core, where others' small accesses would take more")        \
   X(kCoalesce, "coalesce", "small messages of many sends in a row to one peer leave in one write") \
