@@ -27,7 +27,7 @@ void Grace::came_back(std::int64_t now_ns, bool useful) {
     return;
   }
   const bool seen = armed_ || late;
-  if (!weighs_ || (seen && useful) || away_ns >= (heavy_ ? kBackstopMinNs : kLongNs))
+  if (!weighs_ || (seen && useful) || (heavy_ && away_ns >= kBackstopMinNs))
     was_useful(away_ns, late);
   else if (seen)
     was_useless(late);
@@ -38,7 +38,7 @@ void Grace::came_back(std::int64_t now_ns, bool useful) {
 void Grace::was_useless(bool late) {
   trust_->unseen = 0;
   if (late)
-    trust_->patience_ns = std::min(2 * trust_->patience_ns, kLongNs);
+    trust_->patience_ns = std::min(2 * trust_->patience_ns, kPatienceMaxNs);
   else if (trust_->quick < kNeededMax + kRareAfter)
     ++trust_->quick;
 }

@@ -21,9 +21,9 @@ namespace mplite {
 //
 // Without arming nobody sees what it would be good for. So of the absences that are not soon over
 // one in kUnseenMost is armed all the same; and where arming late was for nothing, the next one
-// comes later (patience), up to kLongNs, from where on arming costs next to nothing. Departures
-// with long messages under way, or with memory that others access, are trusted apart from others,
-// and their patience stays what it is.
+// comes later (patience), up to kPatienceMaxNs. Departures with long messages under way, or with
+// memory that others access, are trusted apart from others, where they are short, and their
+// patience stays what it is.
 //
 // Thread safety: the thread that leaves the library calls leave() and came_back(); the backstop (a
 // signal handler in that thread, or the helper thread under the progress gate, which the former
@@ -40,8 +40,8 @@ class Grace {
   static constexpr std::uint32_t kRareAfter =
       512;  // quick ones beyond the price: the next wrong guess costs no trust
   static constexpr std::uint32_t kUnseenMost = 128;
-  // Away for longer, the application is armed at once.
-  static constexpr std::int64_t kLongNs = 800'000;
+  // Where arming late costs next to nothing, and little is lost by it.
+  static constexpr std::int64_t kPatienceMaxNs = 800'000;
   static constexpr std::int64_t kBackstopMinNs = 100'000;
   static constexpr std::int64_t kBackstopMaxNs = 6'400'000;
   // A delay doubles when four times as much has gone by with nobody away, and one that was needed
