@@ -828,6 +828,7 @@ bool FakeNet::report(int fd, mplite::StreamReport& report) {
   Call call(*this);
   if (world_.own(host_, fd, "report") == nullptr) return false;
   report = {45, 1'200'000'000, 7, 3, world_.resent, 1500};
+  if (world_.reported) world_.reported(report);
   return true;
 }
 

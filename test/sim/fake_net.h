@@ -76,6 +76,8 @@ class FakeWorld {
   int pieces_written = 0;  // of the last write, by anybody
   // May change what is written on its way, and how much of it there is.
   std::function<void(int host, std::vector<std::uint8_t>& bytes)> tamper;
+  // May change what TCP_INFO says of a connection.
+  std::function<void(mplite::StreamReport& report)> reported;
   // Called on what no correct engine does: use of a descriptor that it does not own.
   std::function<void(const char* what)> misuse;
 

@@ -204,6 +204,98 @@ START_TEST(lanes_are_opened_later_where_nothing_leads_to_the_peer_now) {
 }
 END_TEST
 
+// Of rank 0's connections to rank 1 those over that network.
+int connections_over(SimRanks& r, int network) {
+  int count = 0;
+  for (const int fd : r.world.connected(0, 1)) count += r.world.network_of(fd) == network ? 1 : 0;
+  return count;
+}
+
+void cut_network(SimRanks& r, int network) {
+  for (const int host : {0, 1}) r.world.set_road(host, network, EHOSTUNREACH);
+  for (const int fd : r.world.connected(0, 1))
+    if (r.world.network_of(fd) == network) r.world.reset(fd);
+}
+
+void put_back_network(SimRanks& r, int network) {
+  for (const int host : {0, 1}) r.world.set_road(host, network, 0);
+}
+
+// Long messages now and then, for so long.
+void talk(SimRanks& r, int seconds) {
+  for (int i = 0; i < seconds; ++i) {
+    Transfer t(i % 2, 1 - i % 2);
+    t.pass(r);
+    r.world.pass(1'000'000'000);
+  }
+}
+
+START_TEST(network_that_was_cut_is_used_again_when_it_is_back) {
+  SimRanks r(2, narrow(), with_lanes(4), 1, 0, 2);
+  r.connect(0, 1);
+  talk(r, 2);
+  ck_assert_int_eq(connections_over(r, 0), 2);
+  ck_assert_int_eq(connections_over(r, 1), 2);
+  cut_network(r, 1);
+  talk(r, 20);
+  ck_assert_int_eq(connections_over(r, 0), 2);
+  ck_assert_int_eq(connections_over(r, 1), 0);
+  put_back_network(r, 1);
+  talk(r, 5);
+  ck_assert_int_eq(connections_over(r, 0), 2);
+  ck_assert_int_eq(connections_over(r, 1), 2);
+}
+END_TEST
+
+START_TEST(first_connection_that_goes_on_over_another_network_leaves_its_own_to_lanes) {
+  SimRanks r(
+      2, narrow(),
+      [](EngineOptions& o) {
+        with_lanes(4)(o);
+        o.resume = true;
+        o.connect_timeout_ns = 30'000'000'000;
+      },
+      1, 0, 2);
+  r.connect(0, 1);
+  talk(r, 2);
+  const int first = r.world.network_of(r.world.connected(0, 1).front());
+  cut_network(r, first);
+  talk(r, 20);
+  ck_assert_int_eq(connections_over(r, first), 0);
+  ck_assert_int_ge(connections_over(r, 1 - first), 2);
+  put_back_network(r, first);
+  talk(r, 5);
+  ck_assert_int_eq(connections_over(r, first), 2);
+  ck_assert_int_eq(connections_over(r, 1 - first), 2);
+}
+END_TEST
+
+// TCP_INFO says that together they carry what one did.
+START_TEST(lanes_of_a_trial_that_does_not_pay_are_closed) {
+  SimRanks r(2, narrow(), with_lanes(0));
+  r.connect(0, 1);
+  r.world.reported = [&](StreamReport& report) {
+    const auto now_us = static_cast<std::uint64_t>(r.world.now() / 1'000);
+    report.busy_us = static_cast<std::int64_t>(now_us);
+    report.window_limited_us = 0;
+    report.acknowledged = 100 * now_us / r.world.connected(0, 1).size();
+  };
+  for (int i = 0; i < 300; ++i) {
+    Transfer t(0, 1);
+    t.pass(r);
+    r.world.pass(5'000'000);
+  }
+  const Counters& counters = r.engine(0).counters();
+  ck_assert_uint_eq(counters.lane_trials, 1);
+  ck_assert_uint_eq(counters.lane_trials_paid, 0);
+  ck_assert_uint_eq(counters.lanes, 1);
+  ck_assert_uint_eq(r.world.connected(0, 1).size(), 1);
+  r.turn(20);
+  ck_assert_uint_eq(r.world.connected(1, 0).size(), 1);
+  ck_assert_uint_eq(counters.lanes_lost + r.engine(1).counters().lanes_lost, 0);
+}
+END_TEST
+
 START_TEST(pieces_are_found_at_any_offset) {
   SimRanks r(2, narrow(), with_lanes(4));
   r.connect(0, 1);

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 
+#include "mplite/base/address.h"
 #include "mplite/base/signal_safe.h"
 #include "mplite/engine/connection.h"
 #include "mplite/net/hello.h"
@@ -87,16 +88,19 @@ struct LaneSet {
   SendQueue transfers;        // what any lane may take,
   LaneFrames again;           // and before those what was lost with one
   LanePolicy policy;
-  std::int64_t write_ns = 0;    // spent in writes of them
-  std::int64_t retry_ns = 0;    // no attempt before
-  std::int64_t looked_ns = 0;   // when the policy was asked last
-  std::uint8_t failures = 0;    // how often in a row all addresses of the peer have failed
-  std::uint8_t shunned = 0;     // bits: the addresses that have, since then
-  bool spread = false;          // transfers go over more than lane 0
-  bool transfers_next = false;  // on lane 0 they have their turn
-  bool deciding = false;        // in Lanes::wait
-  bool due = false;             // something is to be said to the peer, or sent again: in the list
-  bool tell_all = false;        // and it shall be all that has come
+  std::int64_t write_ns = 0;   // spent in writes of them
+  std::int64_t retry_ns = 0;   // no attempt before
+  std::int64_t looked_ns = 0;  // when the policy was asked last
+  std::uint8_t failures = 0;   // how often in a row all addresses of the peer have failed
+  std::uint8_t shunned = 0;    // bits: the addresses that have, since then
+  std::uint8_t surplus = 0;    // lanes of trials that did not pay are below this number
+  std::uint8_t led = 0;        // bits: those with which a connection has come up
+  std::int64_t closed_ns[kAddressesMax] = {};  // no attempt with one of these before
+  bool spread = false;                         // transfers go over more than lane 0
+  bool transfers_next = false;                 // on lane 0 they have their turn
+  bool deciding = false;                       // in Lanes::wait
+  bool due = false;       // something is to be said to the peer, or sent again: in the list
+  bool tell_all = false;  // and it shall be all that has come
   LaneSet* due_next = nullptr;
 };
 

@@ -5,11 +5,13 @@
 #include <cerrno>
 
 #include "mplite/net/connect_error.h"
+#include "mplite/observe/trace.h"
 
 namespace mplite {
 namespace {
 
 constexpr std::int64_t kRetryNs = 1'000'000'000;  // doubled each time
+constexpr std::int64_t kReturnNs = 2'000'000'000;
 constexpr std::int64_t kShortageNs = 10'000'000'000;
 constexpr std::int64_t kLookNs = 5'000'000;  // between questions to the policy
 // Frames that came on a lane while others come are acknowledged so many together.
@@ -27,6 +29,7 @@ bool Lanes::make_set(Peer& p) {
   p.lanes = core_.lane_sets.take();
   p.lanes->peer = static_cast<int>(&p - core_.peers);
   p.lanes->policy.start(core_.options.lanes);
+  learn_address(*p.lanes, *p.connection);
   return true;
 }
 
@@ -38,6 +41,7 @@ void Lanes::want(int peer) {
 
 void Lanes::open_missing(int peer) {
   LaneSet& set = *core_.peers[peer].lanes;
+  if (set.surplus != 0) give_back(peer);
   int attempts = 0;
   for (const Lane& lane : set.lane)
     attempts += lane.connection != nullptr && !is_up(lane.connection) ? 1 : 0;
@@ -46,8 +50,11 @@ void Lanes::open_missing(int peer) {
       ask_for_end(set, set.lane[i]);
       continue;
     }
-    if (set.retry_ns != 0 && core_.net.now_ns() < set.retry_ns) return;
-    open(peer, i);
+    const std::int64_t now = core_.net.now_ns();
+    if (set.retry_ns != 0 && now < set.retry_ns) return;
+    const int which = address_for(peer, i);
+    if (now < set.closed_ns[which]) continue;
+    open(peer, i, which);
     ++attempts;
   }
 }
@@ -61,7 +68,9 @@ void Lanes::ask_for_end(LaneSet& set, Lane& lane) {
 }
 
 // The addresses of the peer take turns, from that of its first connection on.
-int Lanes::address_for(const Peer& p, int number, int count) {
+int Lanes::address_for(int peer, int number) const {
+  const Peer& p = core_.peers[peer];
+  const int count = remote_.address_count(peer);
   int left = 0;
   for (int i = 0; i < count; ++i) left += (p.lanes->shunned >> i & 1) == 0 ? 1 : 0;
   int turn = number % left;
@@ -70,11 +79,15 @@ int Lanes::address_for(const Peer& p, int number, int count) {
   return i;
 }
 
-void Lanes::open(int peer, int number) {
+void Lanes::learn_address(LaneSet& set, const Connection& c) const {
+  const int which = remote_.find_address(set.peer, c.remote);
+  if (which >= 0) set.led = static_cast<std::uint8_t>(set.led | 1u << which);
+}
+
+void Lanes::open(int peer, int number, int which) {
   Peer& p = core_.peers[peer];
   if (core_.connections.free_count() == 0 && (core_.mode.in_signal_handler || !up_.refill()))
     return;
-  const int which = address_for(p, number, remote_.address_count(peer));
   const sockaddr_storage address = remote_.address_of(peer, which);
   const int fd = core_.net.open_stream(address.ss_family);
   ++core_.counters.other_calls;
@@ -91,14 +104,17 @@ void Lanes::open(int peer, int number) {
   if (const int rc = connector_.call(c); rc < 0) attempt_failed(c, -rc);
 }
 
-// Only an address that does not answer, or where somebody else does, is left out.
+// Only an address that does not answer, or where somebody else does, is left out. One that has led
+// to the peer is not: its lanes wait until its network is there again.
 void Lanes::attempt_failed(Connection& c, int error) {
   LaneSet& set = *core_.peers[c.peer].lanes;
   set.lane[c.lane].connection = nullptr;
   const std::int64_t now = core_.net.now_ns();
   const bool address = error == EPROTO || (c.state == ConnectionState::kConnecting &&
                                            !is_closed(error) && !is_shortage(error));
-  if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
+  if (address && (set.led >> c.handshake.address & 1) != 0) {
+    set.closed_ns[c.handshake.address] = now + kReturnNs;
+  } else if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
     if (address) set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
     const bool all = set.shunned == (1u << remote_.address_count(c.peer)) - 1;
     if (all || !address) {
@@ -162,6 +178,7 @@ void Lanes::come_up(Connection& c, int peer) {
   p.lanes->lane[c.lane].connection = &c;
   p.lanes->failures = 0;
   p.lanes->retry_ns = 0;
+  learn_address(*p.lanes, c);
   ++core_.counters.lanes;
   core_.net.set_unsent_limit(c.fd, p.lanes->policy.unsent_bytes());
   spread(p);
@@ -181,8 +198,22 @@ void Lanes::spread(Peer& p) {
 
 void Lanes::first_came_up(int peer) {
   const Peer& p = core_.peers[peer];
-  if (p.state == PeerState::kUp && p.lanes != nullptr && p.lanes->spread)
-    core_.net.set_unsent_limit(p.connection->fd, p.lanes->policy.unsent_bytes());
+  if (p.state != PeerState::kUp || p.lanes == nullptr) return;
+  learn_address(*p.lanes, *p.connection);
+  move_lanes(peer);
+  if (p.lanes->spread) core_.net.set_unsent_limit(p.connection->fd, p.lanes->policy.unsent_bytes());
+}
+
+// The first connection has taken the network of others: these take the turn that is theirs now, or
+// else its former network would not be used again.
+void Lanes::move_lanes(int peer) {
+  Peer& p = core_.peers[peer];
+  const int now = remote_.find_address(peer, p.connection->remote);
+  for (int i = 1; i < kLanesMax; ++i) {
+    const Connection* const c = p.lanes->lane[i].connection;
+    if (is_up(c) && remote_.find_address(peer, c->remote) == now && address_for(peer, i) != now)
+      end(peer, i, false);
+  }
 }
 
 void Lanes::wait(int peer) {
@@ -200,14 +231,39 @@ void Lanes::wait(int peer) {
     ++core_.counters.other_calls;
     samples[up] = {report.acknowledged, report.busy_us * 1000, report.window_limited_us * 1000};
   }
-  const int used = set.policy.used();
+  const int used = set.policy.used(), wanted = set.policy.wanted();
+  const unsigned paid = set.policy.paid();
   set.policy.look(now, samples, up, set.write_ns);
+  note_trial(set, used, wanted, paid);
   open_missing(peer);
   spread(p);
   if (set.policy.used() <= used) return;
   set.deciding = true;  // the writes that follow ask again
   tx_.flush(peer);
   if (p.lanes == &set) set.deciding = false;
+}
+
+// What the policy has decided; the others are what it said before.
+void Lanes::note_trial(LaneSet& set, int used, int wanted, unsigned paid) {
+  const int used_now = set.policy.used(), wanted_now = set.policy.wanted();
+  core_.counters.lane_trials_paid += set.policy.paid() - paid;
+  if (used_now == used && wanted_now == wanted) return;
+  trace(TraceEvent::kLanes, set.peer, static_cast<std::uint64_t>(used_now),
+        static_cast<std::uint64_t>(wanted_now));
+  if (wanted_now > wanted) ++core_.counters.lane_trials;
+  if (wanted_now < wanted) set.surplus = static_cast<std::uint8_t>(wanted);
+}
+
+// Lanes that a trial was made with, and that nobody uses: once nothing of ours is on them, and
+// unless the peer has sent on them, for whom they may pay.
+void Lanes::give_back(int peer) {
+  LaneSet& set = *core_.peers[peer].lanes;
+  for (int i = set.policy.wanted(); i < set.surplus; ++i) {
+    const Lane& lane = set.lane[i];
+    if (is_up(lane.connection) && lane.connection->tx.count == 0 && lane.out.count() == 0 &&
+        lane.received == 0 && !lane.connection->rx.in_frame)
+      end(peer, i, false);
+  }
 }
 
 void Lanes::lose(Connection& c, int error, StreamFailure how) {
@@ -226,11 +282,11 @@ void Lanes::lose(Connection& c, int error, StreamFailure how) {
   // Not the network, but a peer that breaks the protocol, or memory that is not there.
   if (!is_closed(error) && !may_pass(error)) return connector_.lose(peer, error);
   core_.notes.note(NoteCode::kLaneLost, peer, error, &c.remote);
-  end(peer, number);
+  end(peer, number, true);
 }
 
 // This side's end of the lane: no frame is taken from it any more, and none is given to it.
-void Lanes::end(int peer, int number) {
+void Lanes::end(int peer, int number, bool broken) {
   Peer& p = core_.peers[peer];
   Lane& lane = p.lanes->lane[number];
   core_.lanes_are_due(*p.lanes);
@@ -245,7 +301,7 @@ void Lanes::end(int peer, int number) {
     c->tx.count = 0;
     if (is_up(c)) {
       rx_.undo_frame(*c);
-      ++core_.counters.lanes_lost;
+      core_.counters.lanes_lost += broken ? 1 : 0;
     }
     connector_.drop(*c);
     lane.connection = nullptr;
@@ -264,7 +320,7 @@ void Lanes::hear(int peer, const LaneWord& word) {
     return connector_.lose(peer, EPROTO);
   if (!word.ended || core_.peers[peer].lanes != set) return;
   lane.ended_there = true;
-  end(peer, word.lane);
+  end(peer, word.lane, true);
   tx_.send_again(peer, word.lane);
   if (!lane.end_due) lane = {};
 }

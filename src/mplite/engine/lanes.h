@@ -71,10 +71,14 @@ class Lanes {
   bool make_set(Peer& p) MPLITE_SIGNAL_SAFE;
   void open_missing(int peer) MPLITE_SIGNAL_SAFE;
   void ask_for_end(LaneSet& set, Lane& lane) MPLITE_SIGNAL_SAFE;
-  void open(int peer, int number) MPLITE_SIGNAL_SAFE;
-  static int address_for(const Peer& p, int number, int count) MPLITE_SIGNAL_SAFE;
+  void open(int peer, int number, int which) MPLITE_SIGNAL_SAFE;
+  int address_for(int peer, int number) const MPLITE_SIGNAL_SAFE;
+  void learn_address(LaneSet& set, const Connection& c) const MPLITE_SIGNAL_SAFE;
+  void move_lanes(int peer) MPLITE_SIGNAL_SAFE;
+  void note_trial(LaneSet& set, int used, int wanted, unsigned paid) MPLITE_SIGNAL_SAFE;
+  void give_back(int peer) MPLITE_SIGNAL_SAFE;
   void spread(Peer& p) MPLITE_SIGNAL_SAFE;
-  void end(int peer, int number) MPLITE_SIGNAL_SAFE;
+  void end(int peer, int number, bool broken) MPLITE_SIGNAL_SAFE;
   void hear(int peer, const LaneWord& word) MPLITE_SIGNAL_SAFE;
   void serve_due() MPLITE_SIGNAL_SAFE;
   bool serve(LaneSet& set) MPLITE_SIGNAL_SAFE;

@@ -27,7 +27,8 @@ struct Counters {
   std::uint64_t connections_broken = 0;             // and made again, unless their peer was lost
   std::uint64_t resent_bytes = 0, resume_gaps = 0;  // see engine/kept.h
   std::uint64_t lanes = 0, lanes_lost = 0;          // beside the peers' first ones (lane_set.h)
-  std::uint64_t resent = 0;                         // TCP's segments; see Engine::count_resent
+  std::uint64_t lane_trials = 0, lane_trials_paid = 0;  // of more lanes (lane_policy.h)
+  std::uint64_t resent = 0;                             // TCP's segments; see Engine::count_resent
   std::uint64_t frames_in = 0, frames_out = 0, bytes_in = 0, bytes_out = 0;
   std::uint64_t parked = 0;                       // a frame had to wait for a buffer
   std::uint64_t gathered = 0, gathered_late = 0;  // packets that left together with others; times

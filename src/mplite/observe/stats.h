@@ -8,7 +8,7 @@
 
 namespace mplite {
 
-inline constexpr std::size_t kStatsBytes = 3072;  // always enough
+inline constexpr std::size_t kStatsBytes = 3328;  // always enough
 inline constexpr std::size_t kStatsSettingsMax = 384;
 inline constexpr char kStatsWord[] = "lite-stats";  // what the line begins with
 

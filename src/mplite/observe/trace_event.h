@@ -15,6 +15,7 @@ enum class TraceEvent : std::uint8_t {
   kWrite,  // a: bytes taken, or -errno; b: bytes offered
   kReceivePaused,  // there is no buffer for what comes next from the peer
   kReceiveResumed,
+  kLanes,  // a trial begins or ends; a: lanes that data is spread over, b: that are to be up
   // messages; see TraceMessage
   kSendBegin,       // its envelope leaves
   kSendEnd,         // the buffer is the caller's again (synchronous: and the message is matched)

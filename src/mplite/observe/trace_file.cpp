@@ -36,6 +36,7 @@ constexpr Kind kKinds[] = {
     {"write", "socket", 'i', Kind::kNumbers, "bytes", "offered"},
     {"receive paused", "socket", 'i'},
     {"receive resumed", "socket", 'i'},
+    {"lanes", "connection", 'i', Kind::kNumbers, "used", "wanted"},
     {"send", "send", 'b', Kind::kMessage},
     {"send", "send", 'e', Kind::kMessage},
     {"posted", "matching", 'i', Kind::kMessage},

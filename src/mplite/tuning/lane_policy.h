@@ -42,6 +42,8 @@ class LanePolicy {
   bool tries() const MPLITE_SIGNAL_SAFE { return tries_; }
   // Lanes that data is spread over, as far as they are up.
   int used() const MPLITE_SIGNAL_SAFE { return used_; }
+  // Trials that have paid.
+  unsigned paid() const MPLITE_SIGNAL_SAFE { return paid_; }
   // Lanes that should be up.
   int wanted() const MPLITE_SIGNAL_SAFE { return wanted_; }
 
@@ -120,6 +122,7 @@ class LanePolicy {
   void end_trial(std::int64_t now, bool pays) {
     stage_ = Stage::kWatching;
     if (pays) {
+      ++paid_;
       sure_ = 1;
       rate_ = best_;
       again_ns_ = kAgainNs;
@@ -159,6 +162,7 @@ class LanePolicy {
   int used_ = 1, wanted_ = 1, before_ = 1;
   int sure_ = 0;     // windows in a row in which the network was the bound,
   double rate_ = 0;  // and the highest rate in them, bytes per nanosecond
+  unsigned paid_ = 0;
   int tried_ = 0;    // windows of the trial,
   double best_ = 0;  // and the highest rate in them
   LaneSample from_[kMost] = {};
