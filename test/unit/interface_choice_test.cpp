@@ -181,6 +181,9 @@ START_TEST(users_interfaces_are_all_that_leads_here) {
   ck_assert_str_eq(roads({kLo, kEth, kEth6, kIb}, "eth0", Family::kIpv4), "10.0.0.2");
   ck_assert_str_eq(roads({kLo, kEth, kIb, kVpn}, "^eth0"), "10.8.0.2 10.99.0.2");
   ck_assert_str_eq(roads({kLo, kEth}, "eth0,lo"), "10.0.0.2");
+  // the second family of an interface behind the others: lanes take networks in turn
+  ck_assert_str_eq(roads({kLo, kEth, kEth6, kIb, candidate("ib0", "2001:db8:8::2")}, "eth0,ib0"),
+                   "10.0.0.2 10.8.0.2 2001:db8::2 2001:db8:8::2");
 }
 END_TEST
 

@@ -67,13 +67,34 @@ void Lanes::ask_for_end(LaneSet& set, Lane& lane) {
   core_.lanes_are_due(set);
 }
 
-// The addresses of the peer take turns, from that of its first connection on.
+// Connections with that address, up or being made.
+int Lanes::connections_with(int peer, int which) const {
+  const Peer& p = core_.peers[peer];
+  const auto has = [&](const Connection* c) {
+    return c != nullptr && remote_.find_address(peer, c->remote) == which ? 1 : 0;
+  };
+  int count = has(p.connection);
+  for (const Lane& lane : p.lanes->lane) count += has(lane.connection);
+  return count;
+}
+
+// Its network was used, and is not any more. -1: of none.
+int Lanes::address_left(int peer) const {
+  const LaneSet& set = *core_.peers[peer].lanes;
+  for (int i = 0; i < remote_.address_count(peer); ++i)
+    if ((set.led >> i & 1) != 0 && connections_with(peer, i) == 0) return i;
+  return -1;
+}
+
+// The addresses of the peer take turns, from that of its first connection on; but one that was left
+// comes first.
 int Lanes::address_for(int peer, int number) const {
+  if (const int left = address_left(peer); left >= 0) return left;
   const Peer& p = core_.peers[peer];
   const int count = remote_.address_count(peer);
-  int left = 0;
-  for (int i = 0; i < count; ++i) left += (p.lanes->shunned >> i & 1) == 0 ? 1 : 0;
-  int turn = number % left;
+  int usable = 0;
+  for (int i = 0; i < count; ++i) usable += (p.lanes->shunned >> i & 1) == 0 ? 1 : 0;
+  int turn = number % usable;
   int i = p.turns.current() % count;
   for (; (p.lanes->shunned >> i & 1) != 0 || turn-- > 0;) i = (i + 1) % count;
   return i;
@@ -200,19 +221,19 @@ void Lanes::first_came_up(int peer) {
   const Peer& p = core_.peers[peer];
   if (p.state != PeerState::kUp || p.lanes == nullptr) return;
   learn_address(*p.lanes, *p.connection);
-  move_lanes(peer);
+  move_lane(peer);
   if (p.lanes->spread) core_.net.set_unsent_limit(p.connection->fd, p.lanes->policy.unsent_bytes());
 }
 
-// The first connection has taken the network of others: these take the turn that is theirs now, or
-// else its former network would not be used again.
-void Lanes::move_lanes(int peer) {
-  Peer& p = core_.peers[peer];
-  const int now = remote_.find_address(peer, p.connection->remote);
-  for (int i = 1; i < kLanesMax; ++i) {
-    const Connection* const c = p.lanes->lane[i].connection;
-    if (is_up(c) && remote_.find_address(peer, c->remote) == now && address_for(peer, i) != now)
-      end(peer, i, false);
+// The first connection has taken another address than before, which a lane has, too: that changes
+// to the one that was left, whose network would not be used again otherwise.
+void Lanes::move_lane(int peer) {
+  const LaneSet& set = *core_.peers[peer].lanes;
+  if (address_left(peer) < 0) return;
+  for (int i = kLanesMax - 1; i > 0; --i) {
+    const Connection* const c = set.lane[i].connection;
+    if (is_up(c) && connections_with(peer, remote_.find_address(peer, c->remote)) > 1)
+      return end(peer, i, false);
   }
 }
 

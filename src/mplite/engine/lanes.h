@@ -74,7 +74,9 @@ class Lanes {
   void open(int peer, int number, int which) MPLITE_SIGNAL_SAFE;
   int address_for(int peer, int number) const MPLITE_SIGNAL_SAFE;
   void learn_address(LaneSet& set, const Connection& c) const MPLITE_SIGNAL_SAFE;
-  void move_lanes(int peer) MPLITE_SIGNAL_SAFE;
+  int connections_with(int peer, int which) const MPLITE_SIGNAL_SAFE;
+  int address_left(int peer) const MPLITE_SIGNAL_SAFE;
+  void move_lane(int peer) MPLITE_SIGNAL_SAFE;
   void note_trial(LaneSet& set, int used, int wanted, unsigned paid) MPLITE_SIGNAL_SAFE;
   void give_back(int peer) MPLITE_SIGNAL_SAFE;
   void spread(Peer& p) MPLITE_SIGNAL_SAFE;

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <tuple>
 
 #include "mplite/base/address.h"
 #include "mplite/base/bounded_text.h"
@@ -79,20 +80,29 @@ const char* why_not(const Candidate& c, const IfaceList& wanted, Family family, 
   return nullptr;
 }
 
-// Of those that are left, the best; -1: none. Lower rules first, then lower preferences, then as in
-// the list.
+bool has_name(const InterfaceChoice& choice, const char (&name)[16]) {
+  bool has = std::strncmp(choice.name, name, sizeof name) == 0;
+  for (int i = 0; i < choice.more_count; ++i)
+    has |= std::strncmp(choice.more[i].name, name, sizeof name) == 0;
+  return has;
+}
+
+// Of those that are left, the best; -1: none. Interfaces first that are not among `besides`, so
+// that lanes, which take the addresses in turn, take networks in turn. Then lower rules, lower
+// preferences, and the order of the list.
 int best_of(const Candidate* list, int count, const IfaceList& wanted, Family family,
             const InterfaceChoice* besides) {
-  int best = -1, best_rule = 0;
+  int best = -1;
+  std::tuple<bool, int, Preference> best_rank;
   for (int i = 0; i < count; ++i) {
     int rule = 0;
     if (why_not(list[i], wanted, family, rule) != nullptr) continue;
     if (besides != nullptr && !adds_to(*besides, list[i])) continue;
-    if (best >= 0 &&
-        (rule > best_rule || (rule == best_rule && preference(list[i]) >= preference(list[best]))))
-      continue;
+    const std::tuple<bool, int, Preference> rank = {
+        besides != nullptr && has_name(*besides, list[i].name), rule, preference(list[i])};
+    if (best >= 0 && rank >= best_rank) continue;
     best = i;
-    best_rule = rule;
+    best_rank = rank;
   }
   return best;
 }

@@ -35,7 +35,8 @@ struct InterfaceChoice {
 // Pure. Default: up and with carrier, not loopback, not the bridge of a container or
 // virtual-machine system; with Family::kAny those of IPv4, then tunnels, then global IPv6, each in
 // the order of the list; link-local and loopback addresses only when nothing else is there, and
-// then one. Of an interface one address of each family. `wanted` overrides all of that and what it
+// then one. Of an interface one address of each family, the second one behind those of all other
+// interfaces. `wanted` overrides all of that and what it
 // names must exist. `seen` (`size` bytes, always written) tells each candidate and why it was left
 // out. False: nothing fits; then `seen` is the error sentence.
 bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
