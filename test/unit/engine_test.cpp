@@ -1870,6 +1870,52 @@ START_TEST(peer_that_is_refused_at_every_address_is_lost_at_once) {
 }
 END_TEST
 
+START_TEST(rank_of_no_common_family_is_lost_at_once_and_only_where_the_kernel_knows_no_way) {
+  for (const int networks : {1, 2}) {
+    for (const bool apart : {false, true}) {
+      for (const int error : {ENETUNREACH, EADDRNOTAVAIL, EAFNOSUPPORT, EHOSTUNREACH, -1, 0}) {
+        SimRanks r(
+            2, SimRanks::no_faults(),
+            [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; }, 1, 0, networks);
+        r.peers[1].apart = apart;
+        Losses losses;
+        losses.install(r.engine(0));
+        for (int network = 0; network < networks; ++network) r.world.set_road(1, network, error);
+        const std::int64_t start = r.world.now();
+        say(r.engine(0), 1, {5});
+        r.until([&] { return losses.count == 1 || r.engine(1).control_ready(); }, 1000);
+        ck_assert_int_le(r.world.now() - start, 200'000'000);
+        const bool no_way = error == ENETUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+        ck_assert_int_eq(losses.count, (apart && no_way) || error == EAFNOSUPPORT ? 1 : 0);
+        ck_assert_int_eq(r.engine(1).control_ready(), error == 0);
+        if (losses.count == 1)
+          ck_assert_int_eq(losses.error, apart ? kNoCommonFamily : EAFNOSUPPORT);
+      }
+    }
+  }
+}
+END_TEST
+
+// One direction suffices: the other side may call.
+START_TEST(peer_that_called_before_is_tried_again_whatever_the_families_say) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    o.connect_timeout_ns = 30'000'000'000;
+    o.resume = true;
+  });
+  r.connect(0, 1);
+  r.peers[0].apart = r.peers[1].apart = true;
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.fail_connect = ENETUNREACH;
+  r.world.cut(0, 1);
+  say(r.engine(0), 1, {5});
+  r.turn(100);
+  ck_assert_int_eq(losses.count, 0);
+  r.world.fail_connect = 0;
+  ck_assert(r.until([&] { return r.engine(1).control_ready(); }, 20'000));
+}
+END_TEST
+
 // Who knows one address only is a process of another job.
 START_TEST(when_all_ranks_are_connected_the_first_address_alone_is_listened_at) {
   SimRanks r = ranks_of_two_networks(3);

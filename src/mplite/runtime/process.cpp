@@ -224,6 +224,11 @@ const char* Process::advice(int error, char* text, std::size_t size) const {
           "its process has ended, or a firewall or another host answers at that address "
           "(LITE_IFACE chooses another one)";
       break;
+    case kNoCommonFamily:
+      check =
+          "give both hosts addresses of one family, or name interfaces that have them (LITE_IFACE, "
+          "LITE_FAMILY)";
+      break;
     default: break;
   }
   std::snprintf(text, size, "%s", descriptor_cure(error));
