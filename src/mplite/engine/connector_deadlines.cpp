@@ -1,4 +1,5 @@
-// Our attempts as time passes: those whose time is over, and those that are due again.
+// Our attempts as time passes: those whose time is over, those that are due again, and of whom
+// people are told that they are tried in vain.
 #include <algorithm>
 #include <cerrno>
 
@@ -9,6 +10,9 @@ namespace {
 
 // Of the time between two looks at them no more counts, nor more than this part of the whole.
 constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
+// People are told of a peer that is tried in vain for so long, unless it is given up by the second
+// limit anyway.
+constexpr std::int64_t kOverdueNs = 8'000'000'000, kSaidByNs = 10'000'000'000;
 
 }  // namespace
 
@@ -28,6 +32,7 @@ void Connector::look_at_attempts(std::int64_t now) {
   for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
     Peer& p = core_.peers[i];
     if (p.state != PeerState::kMaking || (p.attempt != nullptr && is_tcp_up(*p.attempt))) continue;
+    note_if_overdue(p, now);
     if (now >= p.give_up_ns) {
       if (p.turns.count() > 1)
         for_each_attempt(i, nullptr, [&p](const Connection& c) {
@@ -43,6 +48,17 @@ void Connector::look_at_attempts(std::int64_t now) {
       begin_connect(i);  // the handler had no node for it, or the attempt before failed
     }
   }
+  // Who waits may not come to another refill() for long.
+  if (core_.underway.overdue && !core_.mode.in_signal_handler) parts_.up.refill();
+}
+
+// What there is to say is written in ordinary context (Engine::say_overdue).
+void Connector::note_if_overdue(Peer& p, std::int64_t now) {
+  const std::int64_t limit = core_.options.connect_timeout_ns;
+  if (p.overdue != Overdue::kNot || limit <= kSaidByNs || now - (p.give_up_ns - limit) < kOverdueNs)
+    return;
+  p.overdue = Overdue::kDue;
+  core_.underway.overdue = true;
 }
 
 void Connector::discount_absence(std::int64_t now) {

@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 
 #include "mplite/base/address.h"
 #include "mplite/base/bounded_text.h"
@@ -197,6 +198,16 @@ int list_interfaces(Candidate* list, int room) {
   }
   freeifaddrs(all);
   return count;
+}
+
+void interface_of(const sockaddr_storage& address, char (&name)[16]) {
+  name[0] = '\0';
+  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
+  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : 0;
+  for (int i = 0; i < count && name[0] == '\0'; ++i)
+    if (is_same_host(candidates[i].address, address))
+      std::memcpy(name, candidates[i].name, sizeof name);
+  delete[] candidates;
 }
 
 namespace {

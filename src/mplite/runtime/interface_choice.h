@@ -50,6 +50,9 @@ bool choose_interface(const Candidate* list, int count, const IfaceList& wanted,
 int list_interfaces(Candidate* list, int room);
 inline constexpr int kCandidatesMax = 256;
 
+// The name of the interface with that address; "" if there is none. Allocates.
+void interface_of(const sockaddr_storage& address, char (&name)[16]);
+
 // Opens a listener on the choice, in the port range of the knobs (each port tried once, starting at
 // one that depends on the process). Returns the descriptor and sets choice.address's port, or
 // -errno with a sentence in `error`.
