@@ -591,6 +591,17 @@ int FakeNet::local_address(int, sockaddr_storage& address) {
   return 0;
 }
 
+int FakeNet::local_end_towards(const sockaddr_storage& to, sockaddr_storage& end) {
+  if (!world_.tells_local_ends) return -EOPNOTSUPP;
+  sockaddr_in in;
+  std::memcpy(&in, &to, sizeof in);
+  const int network = static_cast<int>(ntohl(in.sin_addr.s_addr) >> 16 & 0xff);
+  const auto road = world_.roads_.find({ntohs(in.sin_port) - kFirstPort, network});
+  if (road != world_.roads_.end() && road->second == ENETUNREACH) return -ENETUNREACH;
+  end = FakeWorld::address(host_, network);
+  return 0;
+}
+
 int FakeNet::connect(int fd, const sockaddr_storage& address) {
   Call call(*this);
   if (world_.own(host_, fd, "connect") == nullptr) return -EBADF;

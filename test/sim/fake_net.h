@@ -107,6 +107,9 @@ class FakeWorld {
   // What becomes of calls to that address of the host: -1: no answer ever; an errno; 0: all is
   // well.
   void set_road(int host, int network, int error);
+  // Whether hosts can tell from which of their addresses they call: that of the same network,
+  // unless the road is ENETUNREACH.
+  bool tells_local_ends = false;
   // A call to that address of the host is answered so much later.
   void slow_down(int host, int network, std::int64_t ns);
   // No more faults but short_io and delays: for the drain at the end.
@@ -238,6 +241,7 @@ class FakeNet final : public mplite::Net {
   int open_stream(int family) override;
   int bind_and_listen(int fd, const sockaddr_storage& address) override;
   int local_address(int fd, sockaddr_storage& address) override;
+  int local_end_towards(const sockaddr_storage& to, sockaddr_storage& end) override;
   int connect(int fd, const sockaddr_storage& address) override;
   int connect_result(int fd) override;
   int accept(int listener, sockaddr_storage& from) override;

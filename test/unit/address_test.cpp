@@ -56,6 +56,30 @@ START_TEST(kinds_of_addresses_are_told_apart) {
 }
 END_TEST
 
+START_TEST(host_may_call_addresses_of_kinds_that_it_has) {
+  const char* const called[] = {"10.0.0.2", "169.254.1.1", "2001:db8::9", "fe80::1"};
+  const struct {
+    const char* own;
+    bool may[4];
+  } table[] = {
+      {"10.0.0.1", {true, true, false, false}},
+      {"169.254.3.3", {false, true, false, false}},
+      {"fd77::1", {false, false, true, true}},
+      {"fe80::2", {false, false, false, true}},
+  };
+  for (const auto& row : table) {
+    for (int i = 0; i < 4; ++i) {
+      const std::uint8_t kind = kind_of(make(row.own));
+      ck_assert_int_eq(may_call(kind | kKindsKnown, make(called[i])), row.may[i]);
+      ck_assert(may_call(kind, make(called[i])));  // of whom nothing is known
+    }
+    ck_assert(may_call(kKindsKnown, make("127.0.0.1")));
+    ck_assert(may_call(kKindsKnown, make("::1")));
+  }
+  ck_assert_uint_eq(kind_of(make("127.0.0.1")) | kind_of(sockaddr_storage()), 0);
+}
+END_TEST
+
 START_TEST(compact_address_is_the_same_address) {
   char before[96], after[96];
   for (const sockaddr_storage& address : {make("10.0.0.2", 4711), make("255.255.255.255"),

@@ -1870,6 +1870,156 @@ START_TEST(peer_that_is_refused_at_every_address_is_lost_at_once) {
 }
 END_TEST
 
+START_TEST(rank_of_no_common_family_is_lost_at_once_and_only_where_the_kernel_knows_no_way) {
+  for (const int networks : {1, 2}) {
+    for (const bool apart : {false, true}) {
+      for (const int error : {ENETUNREACH, EADDRNOTAVAIL, EAFNOSUPPORT, EHOSTUNREACH, -1, 0}) {
+        SimRanks r(
+            2, SimRanks::no_faults(),
+            [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; }, 1, 0, networks);
+        r.peers[1].apart = apart;
+        Losses losses;
+        losses.install(r.engine(0));
+        for (int network = 0; network < networks; ++network) r.world.set_road(1, network, error);
+        const std::int64_t start = r.world.now();
+        say(r.engine(0), 1, {5});
+        r.until([&] { return losses.count == 1 || r.engine(1).control_ready(); }, 1000);
+        ck_assert_int_le(r.world.now() - start, 200'000'000);
+        const bool no_way = error == ENETUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+        ck_assert_int_eq(losses.count, (apart && no_way) || error == EAFNOSUPPORT ? 1 : 0);
+        ck_assert_int_eq(r.engine(1).control_ready(), error == 0);
+        if (losses.count == 1)
+          ck_assert_int_eq(losses.error, apart ? kNoCommonFamily : EAFNOSUPPORT);
+      }
+    }
+  }
+}
+END_TEST
+
+// One direction suffices: the other side may call.
+START_TEST(peer_that_called_before_is_tried_again_whatever_the_families_say) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    o.connect_timeout_ns = 30'000'000'000;
+    o.resume = true;
+  });
+  r.connect(0, 1);
+  r.peers[0].apart = r.peers[1].apart = true;
+  Losses losses;
+  losses.install(r.engine(0));
+  r.world.fail_connect = ENETUNREACH;
+  r.world.cut(0, 1);
+  say(r.engine(0), 1, {5});
+  r.turn(100);
+  ck_assert_int_eq(losses.count, 0);
+  r.world.fail_connect = 0;
+  ck_assert(r.until([&] { return r.engine(1).control_ready(); }, 20'000));
+}
+END_TEST
+
+START_TEST(peer_that_is_tried_in_vain_is_told_of_after_8_s_once_with_all_that_was_tried) {
+  const struct {
+    int networks, timeout_s;
+    int first, second;  // roads
+    const char* line;
+  } table[] = {
+      {1, 30, -1, 0,
+       "ch_lite[rank 0]: no connection to rank 1 on host simulated for 8 s: tried 10.0.0.2 port "
+       "20001 from 10.0.0.1 (no answer); it is tried for another 22 s (LITE_CONNECT_TIMEOUT)\n"},
+      {1, 30, EHOSTUNREACH, 0,
+       "ch_lite[rank 0]: no connection to rank 1 on host simulated for 8 s: tried 10.0.0.2 port "
+       "20001 from 10.0.0.1 (No route to host); it is tried for another 22 s "
+       "(LITE_CONNECT_TIMEOUT)\n"},
+      {2, 100, -1, ENETUNREACH,
+       "ch_lite[rank 0]: no connection to rank 1 on host simulated for 8 s: tried 10.0.0.2 port "
+       "20001 from 10.0.0.1 (no answer), 10.1.0.2 port 20001 (Network is unreachable); it is tried "
+       "for another 92 s (LITE_CONNECT_TIMEOUT)\n"},
+      {1, 10, -1, 0, nullptr},
+  };
+  for (const auto& row : table) {
+    SimRanks r(
+        2, SimRanks::no_faults(),
+        [&row](EngineOptions& o) { o.connect_timeout_ns = row.timeout_s * 1'000'000'000LL; }, 1, 0,
+        row.networks);
+    r.world.tells_local_ends = true;
+    r.world.set_road(1, 0, row.first);
+    r.world.set_road(1, 1, row.second);
+    const auto seconds = [&r](int count) {
+      return said([&] {
+        for (int i = 0; i < 100 * count; ++i) {  // as in a wait, with nothing else that refills
+          r.world.pass(10'000'000);
+          Hold hold(r.engine(0).gate());
+          r.engine(0).poll_all();
+        }
+      });
+    };
+    say(r.engine(0), 1, {5});
+    ck_assert_ptr_null(std::strstr(seconds(7).c_str(), "no connection"));
+    const std::string text = seconds(2);
+    if (row.line == nullptr)
+      ck_assert_str_eq(text.c_str(), "");
+    else
+      ck_assert_ptr_nonnull(std::strstr(text.c_str(), row.line));
+    ck_assert_ptr_null(std::strstr(seconds(row.timeout_s - 10).c_str(), "no connection"));
+  }
+}
+END_TEST
+
+START_TEST(handler_that_finds_a_peer_tried_in_vain_leaves_the_words_to_the_next_call) {
+  SimRanks r(2, SimRanks::no_faults(),
+             [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; });
+  r.world.set_road(1, 0, -1);
+  say(r.engine(0), 1, {5});
+  const std::string in_handler = said([&] {
+    for (int i = 0; i < 900; ++i) {
+      r.world.pass(10'000'000);
+      const InHandler handler(r.engine(0));
+      r.engine(0).poll();
+    }
+  });
+  ck_assert_str_eq(in_handler.c_str(), "");
+  ck_assert_ptr_nonnull(std::strstr(said([&] { r.poll(0); }).c_str(), "no connection to rank 1"));
+}
+END_TEST
+
+START_TEST(peer_that_is_reached_or_whose_process_computes_is_not_told_of) {
+  SimRanks r(3, SimRanks::no_faults(),
+             [](EngineOptions& o) { o.connect_timeout_ns = 30'000'000'000; });
+  r.world.set_road(1, 0, -1);
+  say(r.engine(0), 1, {5});
+  say(r.engine(0), 2, {5});  // it does not accept
+  const std::string text = said([&] {
+    poll_alone(r, 0, 7);
+    say(r.engine(1), 0, {8});
+    for (int i = 0; i < 200; ++i)
+      for (const int rank : {0, 1}) {
+        r.world.pass(100'000);
+        r.poll(rank);
+      }
+    poll_alone(r, 0, 20);
+  });
+  ck_assert_uint_eq(hear(r, 0, 1)[0], 8);
+  ck_assert_str_eq(text.c_str(), "");
+}
+END_TEST
+
+START_TEST(own_addresses_that_a_peer_is_called_from_are_told_each_once) {
+  SimRanks r = ranks_of_two_networks(2);
+  sockaddr_storage ends[kAddressesMax];
+  ck_assert_int_eq(r.engine(0).local_ends(1, ends), 0);
+  r.world.tells_local_ends = true;
+  ck_assert_int_eq(r.engine(0).local_ends(1, ends), 2);
+  char text[96];
+  ck_assert_str_eq(format_address(ends[0], text, sizeof text), "10.0.0.1");
+  ck_assert_str_eq(format_address(ends[1], text, sizeof text), "10.1.0.1");
+  r.world.set_road(1, 0, ENETUNREACH);
+  ck_assert_int_eq(r.engine(0).local_ends(1, ends), 1);
+  ck_assert_str_eq(format_address(ends[0], text, sizeof text), "10.1.0.1");
+  r.peers[1].more[0] = compact(r.peers[1].address);
+  r.world.set_road(1, 0, 0);
+  ck_assert_int_eq(r.engine(0).local_ends(1, ends), 1);
+}
+END_TEST
+
 // Who knows one address only is a process of another job.
 START_TEST(when_all_ranks_are_connected_the_first_address_alone_is_listened_at) {
   SimRanks r = ranks_of_two_networks(3);

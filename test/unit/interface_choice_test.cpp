@@ -93,6 +93,42 @@ START_TEST(preference_is_ipv4_then_tunnel_then_global_ipv6_then_link_local_then_
 }
 END_TEST
 
+START_TEST(kinds_are_those_of_all_that_might_have_been_chosen_of_any_family) {
+  const auto kinds = [](std::initializer_list<Candidate> list, const char* wanted, Family family) {
+    InterfaceChoice choice;
+    taken(list, wanted, family, &choice);
+    return choice.kinds;
+  };
+  ck_assert_uint_eq(kinds({kLo, kEth}, nullptr, Family::kAny), kKindsKnown | kHasIpv4);
+  ck_assert_uint_eq(kinds({kLo, kEth6, kEthLink}, nullptr, Family::kAny),
+                    kKindsKnown | kHasIpv6 | kHasIpv6LinkLocal);
+  for (const Family family : {Family::kAny, Family::kIpv4, Family::kIpv6})
+    ck_assert_uint_eq(kinds({kLo, kEth, kEth6}, nullptr, family),
+                      kKindsKnown | kHasIpv4 | kHasIpv6);
+  ck_assert_uint_eq(kinds({kLo, kDocker, kEth6}, nullptr, Family::kAny), kKindsKnown | kHasIpv6);
+  ck_assert_uint_eq(kinds({kLo, kIb, kEth6}, "eth0", Family::kAny), kKindsKnown | kHasIpv6);
+  ck_assert_uint_eq(kinds({kLo, candidate("eth1", "10.0.0.2", 0), kEth6}, nullptr, Family::kAny),
+                    kKindsKnown | kHasIpv6);
+  ck_assert_uint_eq(kinds({kLo}, nullptr, Family::kAny), kKindsKnown);
+}
+END_TEST
+
+START_TEST(host_of_many_networks_publishes_an_address_of_either_family) {
+  const auto others = [](std::initializer_list<Candidate> list, Family family) {
+    InterfaceChoice choice;
+    taken(list, nullptr, family, &choice);
+    ck_assert_int_eq(choice.more_count, 3);
+    static char text[96];
+    return format_address(choice.more[2].address, text, sizeof text);
+  };
+  const Candidate third = candidate("eth2", "10.2.0.2"), fourth = candidate("eth3", "10.3.0.2"),
+                  fifth = candidate("eth4", "10.4.0.2");
+  ck_assert_str_eq(others({kEth, kIb, third, fourth, fifth, kEth6}, Family::kAny), "2001:db8::2");
+  ck_assert_str_eq(others({kEth, kIb, third, fourth, fifth, kEth6}, Family::kIpv4), "10.3.0.2");
+  ck_assert_str_eq(others({kEth, kIb, third, fourth, fifth}, Family::kAny), "10.3.0.2");
+}
+END_TEST
+
 START_TEST(family_is_respected) {
   ck_assert_str_eq(taken({kLo, kEth, kEth6, kLo6}, nullptr, Family::kIpv6), "2001:db8::2");
   ck_assert_str_eq(taken({kLo, kEth6, kEth}, nullptr, Family::kIpv4), "10.0.0.2");

@@ -20,6 +20,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "mplite/base/address.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -208,6 +209,27 @@ START_TEST(ipv6_listener_leaves_the_ipv4_port_free) {
       0);
   net.close(six);
   net.close(four);
+}
+END_TEST
+
+START_TEST(local_end_is_the_address_that_a_connection_would_begin_at) {
+  PosixNet net;
+  const int lowest = dup(0);
+  ::close(lowest);
+  sockaddr_storage end = {};
+  for (const int family : {AF_INET, AF_INET6}) {
+    const sockaddr_storage to = loopback(family, 4711);
+    const int rc = net.local_end_towards(to, end);
+    if (family == AF_INET6 && rc == -EADDRNOTAVAIL) continue;  // this machine has no IPv6
+    ck_assert_int_eq(rc, 0);
+    ck_assert_uint_eq(end.ss_family, static_cast<unsigned>(family));
+    ck_assert(is_same_host(to, end));
+  }
+  sockaddr_storage unknown = {};
+  unknown.ss_family = AF_UNIX + 100;
+  ck_assert_int_lt(net.local_end_towards(unknown, end), 0);
+  ck_assert_int_eq(dup(0), lowest);  // no descriptor is left open
+  ::close(lowest);
 }
 END_TEST
 

@@ -13,6 +13,7 @@
 
 #include "address_of.h"
 #include "mplite/base/address.h"
+#include "mplite/net/loss.h"
 #include "run_tests.h"
 
 using namespace mplite;
@@ -180,14 +181,43 @@ END_TEST
 START_TEST(advice_names_our_own_side_and_the_knob) {
   auto f = std::make_unique<Fixture>();
   ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
-  char text[384], own[64];
-  std::snprintf(own, sizeof own, "; tried from interface lo, 127.0.0.1 port %d: ", f->card.port);
-  for (const int error : {ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED}) {
-    f->process.advice(error, text, sizeof text);
+  char text[Process::kAdviceBytes];
+  const auto ck_assert_advised = [&](int peer, int error, const char* own) {
+    f->process.advice(peer, error, text, sizeof text);
     ck_assert_int_eq(std::strncmp(text, own, std::strlen(own)), 0);
     ck_assert_ptr_nonnull(std::strstr(text, "LITE_IFACE"));
-  }
-  ck_assert_str_eq(f->process.advice(ECONNRESET, text, sizeof text), "");
+  };
+  const int errors[] = {ETIMEDOUT, EHOSTUNREACH, ENETUNREACH, ECONNREFUSED, kNoCommonFamily};
+  for (const int error : errors)
+    ck_assert_advised(-1, error, "; this rank has interface lo, 127.0.0.1: ");
+  ck_assert_str_eq(f->process.advice(-1, ECONNRESET, text, sizeof text), "");
+  ck_assert_msg(f->process.join(0, 1, &f->card, 0, f->error, sizeof f->error) == StartFault::kNone,
+                "%s", f->error);
+  for (const int error : errors)
+    ck_assert_advised(0, error, "; tried from interface lo, 127.0.0.1: ");
+}
+END_TEST
+
+// Which of our addresses the kernel would call from, and not the one that was chosen first.
+START_TEST(advice_names_each_of_the_addresses_that_the_peer_was_called_from) {
+  auto f = std::make_unique<Fixture>();
+  ck_assert(f->process.listen(&f->card, f->error, sizeof f->error) == StartFault::kNone);
+  ck_assert_msg(f->process.join(0, 1, &f->card, 0, f->error, sizeof f->error) == StartFault::kNone,
+                "%s", f->error);
+  f->process.peers[0].address = address_of("127.0.0.7");
+  f->process.peers[0].more[0] = compact(address_of("127.0.0.8"));
+  f->process.choice.address = address_of("10.1.2.3");
+  char text[Process::kAdviceBytes];
+  f->process.advice(0, ETIMEDOUT, text, sizeof text);
+  ck_assert_ptr_nonnull(std::strstr(text, "; tried from interface lo, 127.0.0.1: check"));
+  f->process.advice(-1, ETIMEDOUT, text, sizeof text);
+  ck_assert_ptr_nonnull(std::strstr(text, "; this rank has 10.1.2.3: check"));
+  f->process.choice.more_count = 2;
+  f->process.choice.more[0].address = address_of("127.0.0.1");
+  f->process.choice.more[1].address = address_of("10.1.2.4");
+  f->process.advice(-1, ETIMEDOUT, text, sizeof text);
+  ck_assert_ptr_nonnull(
+      std::strstr(text, "; this rank has 10.1.2.3, interface lo, 127.0.0.1 and 10.1.2.4: check"));
 }
 END_TEST
 

@@ -499,6 +499,70 @@ START_TEST(link_local_address_gets_the_scope_of_the_interface_that_leads_there) 
 }
 END_TEST
 
+// Rank 0 and rank 1 of a table in which both say what addresses their hosts have.
+struct Hosts {
+  Table table;
+  void set(int rank, std::initializer_list<const char*> published,
+           std::initializer_list<const char*> has) {
+    table.place(rank, *published.begin());
+    table.also(rank, {});
+    int k = 0;
+    for (auto at = published.begin() + 1; at != published.end(); ++at) {
+      CompactAddress& more = table.card[rank].more[k++];
+      more = compact(address_of(*at));
+      more.port = 2000;
+    }
+    table.card[rank].kinds = kKindsKnown;
+    for (const char* address : has)
+      table.card[rank].kinds =
+          static_cast<std::uint8_t>(table.card[rank].kinds | kind_of(address_of(address)));
+  }
+  bool apart() {
+    ck_assert_msg(table.decode(3, 0), "%s", table.error);
+    ck_assert(!table.peers[0].apart);
+    ck_assert(!table.peers[2].apart);  // of which nothing is known
+    const bool seen_by_0 = table.peers[1].apart;
+    ck_assert_msg(table.decode(3, 1), "%s", table.error);
+    ck_assert_int_eq(table.peers[0].apart, seen_by_0);
+    return seen_by_0;
+  }
+};
+
+START_TEST(ranks_are_apart_of_which_neither_can_call_the_other) {
+  const struct {
+    std::initializer_list<const char*> published, has, published_too, has_too;
+    bool apart;
+  } table[] = {
+      {{"10.0.0.1"}, {"10.0.0.1"}, {"10.0.0.2"}, {"10.0.0.2"}, false},
+      {{"10.0.0.1"}, {"10.0.0.1"}, {"fd77::2"}, {"fd77::2"}, true},
+      {{"10.0.0.1"}, {"10.0.0.1"}, {"fd77::2"}, {"fd77::2", "10.0.0.2"}, false},  // 1 calls 0
+      {{"10.0.0.1"}, {"10.0.0.1", "fd77::1"}, {"fd77::2"}, {"fd77::2"}, false},   // 0 calls 1
+      {{"10.0.0.1"}, {"10.0.0.1"}, {"fd77::2", "10.0.0.2"}, {"fd77::2", "10.0.0.2"}, false},
+      {{"10.0.0.1"}, {"10.0.0.1", "fe80::1"}, {"fd77::2"}, {"fd77::2", "fe80::2"}, true},
+      {{"169.254.1.1"}, {"169.254.1.1"}, {"fd77::2"}, {"fd77::2"}, true},
+      {{"10.0.0.1", "10.1.0.1"}, {"10.0.0.1"}, {"fd77::2", "fd78::2"}, {"fd77::2"}, true},
+  };
+  for (const auto& row : table) {
+    Hosts hosts;
+    hosts.set(0, row.published, row.has);
+    hosts.set(1, row.published_too, row.has_too);
+    ck_assert_int_eq(hosts.apart(), row.apart);
+    hosts.table.card[1].kinds = 0;
+    ck_assert(!hosts.apart());
+  }
+}
+END_TEST
+
+START_TEST(card_says_which_kinds_of_addresses_the_host_has) {
+  PosixNet net;
+  InterfaceChoice choice = loopback_choice();
+  choice.kinds = kKindsKnown | kHasIpv6;
+  Card card;
+  make_card(net, choice, card);
+  ck_assert_uint_eq(card.kinds, kKindsKnown | kHasIpv6);
+}
+END_TEST
+
 START_TEST(two_processes_find_each_other_through_a_table) {
   PosixNet net;
   Card table[2];

@@ -56,6 +56,24 @@ bool is_link_local(const sockaddr_storage& address) {
   return IN6_IS_ADDR_LINKLOCAL(&in6.sin6_addr);
 }
 
+std::uint8_t kind_of(const sockaddr_storage& address) {
+  if (address.ss_family != AF_INET && address.ss_family != AF_INET6) return 0;
+  if (is_loopback(address)) return 0;
+  if (address.ss_family == AF_INET) return is_link_local(address) ? kHasIpv4LinkLocal : kHasIpv4;
+  return is_link_local(address) ? kHasIpv6LinkLocal : kHasIpv6;
+}
+
+bool may_call(std::uint8_t kinds, const sockaddr_storage& address) {
+  if ((kinds & kKindsKnown) == 0) return true;
+  switch (kind_of(address)) {
+    case kHasIpv4: return (kinds & kHasIpv4) != 0;
+    case kHasIpv4LinkLocal: return (kinds & (kHasIpv4 | kHasIpv4LinkLocal)) != 0;
+    case kHasIpv6: return (kinds & kHasIpv6) != 0;
+    case kHasIpv6LinkLocal: return (kinds & (kHasIpv6 | kHasIpv6LinkLocal)) != 0;
+    default: return true;
+  }
+}
+
 void set_scope(sockaddr_storage& address, std::uint32_t scope) {
   sockaddr_in6 in6 = as_v6(address);
   in6.sin6_scope_id = scope;

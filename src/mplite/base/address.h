@@ -28,6 +28,17 @@ bool is_same_host(const sockaddr_storage& a, const sockaddr_storage& b) MPLITE_S
 bool is_loopback(const sockaddr_storage& address);
 bool is_link_local(const sockaddr_storage& address);
 
+// Kinds of addresses that a host has, as bits: which others it can call at all.
+inline constexpr std::uint8_t kHasIpv4 = 1, kHasIpv4LinkLocal = 2, kHasIpv6 = 4,
+                              kHasIpv6LinkLocal = 8;
+inline constexpr std::uint8_t kKindsKnown = 0x80;  // without it nothing is known of the host
+// The bit of this one; 0: loopback, or of no family.
+std::uint8_t kind_of(const sockaddr_storage& address);
+// Whether a host with those may call that address. A link-local one is called from any of its
+// family, others not from link-local ones. True as well where nothing can be said: of loopback, and
+// of hosts that are not known.
+bool may_call(std::uint8_t kinds, const sockaddr_storage& address);
+
 // How many addresses a rank publishes at most.
 inline constexpr int kAddressesMax = 4;
 

@@ -7,6 +7,7 @@
 
 #include "mplite/base/address.h"
 #include "mplite/net/connect_error.h"
+#include "mplite/net/loss.h"
 
 namespace mplite {
 namespace {
@@ -18,8 +19,6 @@ constexpr std::int64_t kBesideNs = 250'000'000;
 // and so long until its attempt is given up; doubled each round. Twice the time after which TCP
 // sends a SYN again, as that may be lost on the best of networks.
 constexpr std::int64_t kAddressNs = 2'000'000'000;
-// Of the time between two looks at them no more counts, nor more than this part of the whole.
-constexpr std::int64_t kAwayNs = 1'000'000'000, kAwayPart = 4;
 
 }  // namespace
 
@@ -83,7 +82,7 @@ void Connector::begin_connect(int peer) {
     fd = core_.net.open_stream(address.ss_family);
   if (fd < 0) {
     if (!may_pass(-fd) && p.turns.count() > 1) return try_next_address(peer, -fd, true);
-    if (!may_pass(-fd)) return lose(peer, -fd);
+    if (!may_pass(-fd)) return lose(peer, reason_of(peer, -fd));
     return retry_later(peer, -fd, kRetryNs);
   }
   Connection& c = begin(fd, peer, address);
@@ -235,10 +234,10 @@ void Connector::attempt_failed(Connection& c, int error) {
   // Before we have looked as well: a listener that is not there gives ECONNREFUSED, never these.
   const bool closed = is_closed(error);
   const bool broke = spoke && core_.options.resume && !core_.is_remote(peer);
-  const bool final = !closed && ((spoke && !broke) || !may_pass(error));
+  const bool final = !closed && (spoke ? !broke || !may_pass(error) : is_for_good(peer, error));
   if (!closed && p.turns.count() > 1 && !is_shortage(error))
     return try_next_address(peer, error, final);
-  if (final) return lose(peer, error);
+  if (final) return lose(peer, spoke ? error : reason_of(peer, error));
   // Perhaps somebody else has that address.
   if (closed && !proved && p.turns.closed()) p.turns.next();
   retry_later(peer, closed ? 0 : error,
@@ -253,8 +252,8 @@ void Connector::attempt_beside_failed(Connection& c, int error) {
   drop(c);
   if (is_closed(error) || is_shortage(error)) return;
   const sockaddr_storage address = parts_.remote.address_of(peer, number);
-  p.turns.failed(number, error, !may_pass(error));
-  if (p.turns.exhausted()) return lose(peer, error);
+  p.turns.failed(number, error, is_for_good(peer, error));
+  if (p.turns.exhausted()) return lose(peer, reason_of(peer, error));
   if (p.turns.rounds() == 0 && p.connections == 0)
     core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
 }
@@ -264,7 +263,7 @@ void Connector::try_next_address(int peer, int error, bool final) {
   Peer& p = core_.peers[peer];
   const sockaddr_storage address = parts_.remote.address_of(peer, p.turns.current());
   p.turns.failed(p.turns.current(), error, final);
-  if (p.turns.exhausted()) return lose(peer, error);
+  if (p.turns.exhausted()) return lose(peer, reason_of(peer, error));
   if (p.turns.rounds() == 0 && p.connections == 0)
     core_.notes.note(NoteCode::kAddressFailed, peer, error, &address);
   const bool same_round = p.turns.next();
@@ -272,6 +271,19 @@ void Connector::try_next_address(int peer, int error, bool final) {
   if (same_round && p.state == PeerState::kMaking)
     begin_connect(peer);  // comes back here at most once for each address
 }
+
+// What a call has failed by. For hosts that cannot meet, the kernel's word for that says too
+// little.
+int Connector::reason_of(int peer, int error) const {
+  const bool no_way = error == ENETUNREACH || error == EADDRNOTAVAIL || error == EAFNOSUPPORT;
+  return no_way && !core_.is_remote(peer) && core_.options.peers[peer].apart &&
+                 core_.peers[peer].connections == 0
+             ? kNoCommonFamily
+             : error;
+}
+
+// Whether a call that failed by that, without TCP, will do so each time.
+bool Connector::is_for_good(int peer, int error) const { return !may_pass(reason_of(peer, error)); }
 
 // `error`: why the last attempt failed before TCP was up; 0: it failed later.
 void Connector::retry_later(int peer, int error, std::int64_t delay_ns) {
@@ -336,53 +348,6 @@ void Connector::lose(int peer, int error) {
     core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
                      error, core_.is_remote(peer) ? &parts_.remote.address_of(peer) : nullptr);
   if (!core_.quiescing && lost_ != nullptr) lost_(lost_self_, peer, error);
-}
-
-// Attempts that others have been made beside, and whose time is over.
-void Connector::look_at_attempts_beside(std::int64_t now) {
-  for (Connection* c = core_.handshaking.first(); c != nullptr;) {
-    const bool over = c->handshake.ours && c->lane == 0 &&
-                      c->state == ConnectionState::kConnecting &&
-                      core_.peers[c->peer].attempt != c && now >= c->handshake.deadline_ns;
-    if (over) attempt_failed(*c, ETIMEDOUT);
-    c = over ? core_.handshaking.first() : c->list_next;  // that may have taken others out
-  }
-}
-
-void Connector::look_at_attempts(std::int64_t now) {
-  look_at_attempts_beside(now);
-  for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
-    Peer& p = core_.peers[i];
-    if (p.state != PeerState::kMaking || (p.attempt != nullptr && is_tcp_up(*p.attempt))) continue;
-    if (now >= p.give_up_ns) {
-      if (p.turns.count() > 1)
-        for_each_attempt(i, nullptr, [&p](const Connection& c) {
-          p.turns.failed(c.handshake.address, ETIMEDOUT, false);
-        });
-      lose(i, p.connect_error != 0 ? p.connect_error : ETIMEDOUT);
-    } else if (p.attempt != nullptr && p.turns.count() > 1 &&
-               now >= p.attempt->handshake.deadline_ns) {
-      attempt_failed(*p.attempt, ETIMEDOUT);
-    } else if (p.attempt != nullptr && p.turns.count() > 1 && now >= p.next_address_ns) {
-      try_another_beside(i);
-    } else if (p.attempt == nullptr && now >= p.retry_ns && !core_.mode.in_signal_handler) {
-      begin_connect(i);  // the handler had no node for it, or the attempt before failed
-    }
-  }
-}
-
-void Connector::discount_absence(std::int64_t now) {
-  const std::int64_t counts = std::min(kAwayNs, core_.options.connect_timeout_ns / kAwayPart);
-  const std::int64_t away = now - deadlines_looked_ns_ - counts;
-  deadlines_looked_ns_ = now;
-  if (away <= 0) return;
-  for (int i = 0; core_.underway.connecting > 0 && i < core_.peer_count; ++i) {
-    Peer& p = core_.peers[i];
-    if (p.state != PeerState::kMaking || (p.attempt != nullptr && is_tcp_up(*p.attempt))) continue;
-    p.give_up_ns += away;
-    p.next_address_ns += away;
-    for_each_attempt(i, nullptr, [away](Connection& c) { c.handshake.deadline_ns += away; });
-  }
 }
 
 bool Connector::is_host_of_a_connection(const sockaddr_storage& address) const {

@@ -127,6 +127,9 @@ class Connector {
   std::uint8_t addresses_tried(int peer, const Connection* except) MPLITE_SIGNAL_SAFE;
   void look_at_attempts_beside(std::int64_t now) MPLITE_SIGNAL_SAFE;
   bool make_room() MPLITE_SIGNAL_SAFE;
+  int reason_of(int peer, int error) const MPLITE_SIGNAL_SAFE;
+  bool is_for_good(int peer, int error) const MPLITE_SIGNAL_SAFE;
+  void note_if_overdue(Peer& p, std::int64_t now) MPLITE_SIGNAL_SAFE;
   void retry_later(int peer, int error, std::int64_t delay_ns) MPLITE_SIGNAL_SAFE;
   void start_tuning(Connection& c) const MPLITE_SIGNAL_SAFE;
   bool is_calling(int peer, const Connection& but) const MPLITE_SIGNAL_SAFE;

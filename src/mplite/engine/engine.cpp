@@ -7,9 +7,6 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "mplite/base/address.h"
-#include "mplite/base/bounded_text.h"
-#include "mplite/base/libc_compat.h"
 #include "mplite/observe/log.h"
 
 namespace mplite {
@@ -72,6 +69,7 @@ int Engine::start() {
 
 bool Engine::refill() {
   if (!core_.notes.empty()) core_.notes.print(core_.options.rank, core_.net.now_ns());
+  if (core_.underway.overdue) say_overdue();
   // Each, whatever becomes of the others: with read-ahead buffers what is read may free memory.
   const bool connections = core_.connections.reserve(callers_.connections_wanted());
   const bool rx = rx_.refill(), tx = tx_.refill();
@@ -133,39 +131,6 @@ void Engine::count_resent() {
     for_each_stream(core_.peers[i], [this](Connection& c) {
       if (c.state == ConnectionState::kUp) connector_.count_resent(c);
     });
-}
-
-PeerReport Engine::report(int peer) const {
-  const Peer& p = core_.peers[peer];
-  PeerReport report;
-  report.state = p.state;
-  report.error = p.state == PeerState::kMaking ? p.connect_error : p.error;
-  report.queued_bytes = tx_.queued_bytes(peer);
-  report.has_stream = p.state == PeerState::kUp && p.connection != nullptr &&
-                      core_.net.report(p.connection->fd, report.stream);
-  return report;
-}
-
-const char* Engine::describe(int peer, char* text, std::size_t size) const {
-  const AddressTurns& turns = core_.peers[peer].turns;
-  char address[96];
-  BoundedText out(text, size);
-  if (core_.is_remote(peer))
-    out.add("a process of another job (");
-  else
-    out.add("rank %d on host %s (", peer, core_.options.peers[peer].host);
-  // Those that led nowhere, with the reason; else the one that is in use.
-  int told = 0;
-  for (int i = 0; i < turns.count(); ++i)
-    if (turns.error_of(i) != 0)
-      out.add("%s%s: %s", told++ == 0 ? "" : "; ",
-              format_address(remote_.address_of(peer, i), address, sizeof address),
-              error_text(turns.error_of(i)));
-  if (told == 0)
-    out.add("%s",
-            format_address(remote_.address_of(peer, turns.current()), address, sizeof address));
-  out.add(")");
-  return text;
 }
 
 }  // namespace mplite

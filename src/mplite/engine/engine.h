@@ -27,6 +27,8 @@
 
 namespace mplite {
 
+class BoundedText;
+
 class Engine {
  public:
   Engine(Net& net, const EngineOptions& options);
@@ -315,6 +317,9 @@ class Engine {
   // with its reason. Writes at most `size` bytes, of which kDescribeBytes suffice. Returns `text`.
   static constexpr std::size_t kDescribeBytes = 448;
   const char* describe(int peer, char* text, std::size_t size) const;
+  // Our own addresses that the peer is called from, each once, without ports; as the routes are at
+  // present. Returns how many. Ordinary context.
+  int local_ends(int peer, sockaddr_storage (&ends)[kAddressesMax]);
 
   // Whether anything is outstanding above: if not, poll() looks at the sockets only now and then.
   void set_outstanding(bool outstanding) MPLITE_SIGNAL_SAFE {
@@ -363,6 +368,9 @@ class Engine {
   friend class Upcalls;
   friend class ProgressScope;
 
+  // Of peers that are tried in vain for long: to people.
+  void say_overdue();
+  void list_attempts(int peer, BoundedText& out);
   void reattach() MPLITE_SIGNAL_SAFE {
     if (readiness_.detached() != nullptr) readiness_.reattach();
   }

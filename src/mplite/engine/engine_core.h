@@ -27,6 +27,7 @@ struct Underway {
   int unacknowledged = 0;          // connections of which somebody waits for acknowledgements
   int spilled = 0;                 // connections that have SpilledBytes
   int broken = 0;                  // peers whose connection is broken, of those in kMaking
+  bool overdue = false;            // peers in Overdue::kDue
   std::uint64_t queued_sends = 0;  // send operations that the kernel has not taken all of
 };
 

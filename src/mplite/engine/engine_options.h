@@ -28,6 +28,9 @@ struct PeerAddress {
     return number == 0 ? address : expanded(more[number - 1]);
   }
   char host[64];
+  // Neither its host nor ours has an address from which it could call the other, as far as they
+  // know: if the kernel finds no way there either, it is of no use to try again.
+  bool apart;
   std::uint8_t name_key[kKeyBytes];  // see process_name.h
   std::uint8_t pair_key[kKeyBytes];  // the same; where streams are protected
   std::uint64_t credits,

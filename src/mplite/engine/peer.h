@@ -11,6 +11,9 @@
 
 namespace mplite {
 
+// Whether people have been told that the peer is tried in vain for long.
+enum class Overdue : std::uint8_t { kNot, kDue, kTold };
+
 struct Peer {
   Connection* connection = nullptr;  // the first one, that carries the stream: up or broken
   Connection* attempt = nullptr;     // while kMaking: our newest one
@@ -23,6 +26,7 @@ struct Peer {
   std::uint64_t connections = 0;  // that have carried the stream
   bool called_last = false;       // the last of them was begun by the peer
   bool break_told = false;        // to people, once
+  Overdue overdue = Overdue::kNot;
   int corks = 0;
   PeerState state = PeerState::kIdle;
   std::uint8_t attempts = 0;         // ours that were closed before they were up

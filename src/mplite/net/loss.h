@@ -1,6 +1,6 @@
-// Why a peer was lost: an errno, or one of two faults of this process itself, for which "Bad
-// address" would be no help. Set by the engine's reads and writes; put into words by whoever
-// reports a lost peer.
+// Why a peer was lost: an errno, or what no errno tells well: faults of this process itself, for
+// which "Bad address" would be no help, and hosts that cannot meet. Set by the engine's reads and
+// writes; put into words by whoever reports a lost peer.
 #pragma once
 #include <errno.h>
 #include <string.h>
@@ -14,6 +14,8 @@ namespace mplite {
 // Beyond every errno. The kernel was given memory of the application's that is not there (EFAULT).
 inline constexpr int kReceiveMemoryFault = 0x10000 + EFAULT;
 inline constexpr int kSendMemoryFault = 0x20000 + EFAULT;
+// One host has addresses of IPv4 only, the other one of IPv6 (or of an interface's own network).
+inline constexpr int kNoCommonFamily = 0x30000 + EAFNOSUPPORT;
 
 // What a read or write of a connection that failed by `result` (-errno, or 0: the end of the
 // stream) means for its peer.
@@ -35,6 +37,8 @@ inline const char* own_loss_text(int error) {
   if (error == kSendMemoryFault)
     return "the application's memory with data for it (the buffer of a pending send, or a window) "
            "is not mapped: freed or unmapped too early, or a wrong address";
+  if (error == kNoCommonFamily)
+    return "its host and that of this rank have no address family in common (IPv4, IPv6)";
   if (error == EBADMSG)
     return "its data was changed on the way, or does not come from it (LITE_ENCRYPT)";
   if (error == EPROTONOSUPPORT) return "its LITE_ENCRYPT is not that of this process";

@@ -62,6 +62,11 @@ class Net {
   virtual int open_stream(int family) MPLITE_SIGNAL_SAFE = 0;
   virtual int bind_and_listen(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE = 0;
   virtual int local_address(int fd, sockaddr_storage& address) MPLITE_SIGNAL_SAFE = 0;
+  // The address of ours that a connection to `to` would begin at, by the routes of this moment;
+  // with any port. Nothing is sent.
+  virtual int local_end_towards(const sockaddr_storage&, sockaddr_storage&) MPLITE_SIGNAL_SAFE {
+    return -EOPNOTSUPP;
+  }
   virtual int connect(int fd, const sockaddr_storage& address)
       MPLITE_SIGNAL_SAFE = 0;                                 // 0, -EINPROGRESS, -errno
   virtual int connect_result(int fd) MPLITE_SIGNAL_SAFE = 0;  // SO_ERROR as 0 or -errno

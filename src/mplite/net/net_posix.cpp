@@ -142,6 +142,18 @@ int PosixNet::local_address(int fd, sockaddr_storage& address) MPLITE_SIGNAL_SAF
   return 0;
 }
 
+// UDP's connect() looks for the route, and that is all.
+int PosixNet::local_end_towards(const sockaddr_storage& to,
+                                sockaddr_storage& end) MPLITE_SIGNAL_SAFE {
+  const int fd = socket(to.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return -errno;
+  const int rc = ::connect(fd, reinterpret_cast<const sockaddr*>(&to), address_length(to)) == 0
+                     ? local_address(fd, end)
+                     : -errno;
+  ::close(fd);
+  return rc;
+}
+
 int PosixNet::connect(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE {
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), address_length(address)) == 0)
     return 0;

@@ -23,6 +23,8 @@ class PosixNet final : public Net {
   int open_stream(int family) MPLITE_SIGNAL_SAFE override;
   int bind_and_listen(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE override;
   int local_address(int fd, sockaddr_storage& address) MPLITE_SIGNAL_SAFE override;
+  int local_end_towards(const sockaddr_storage& to,
+                        sockaddr_storage& end) MPLITE_SIGNAL_SAFE override;
   int connect(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE override;
   int connect_result(int fd) MPLITE_SIGNAL_SAFE override;
   int accept(int listener, sockaddr_storage& from) MPLITE_SIGNAL_SAFE override;

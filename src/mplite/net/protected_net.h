@@ -39,6 +39,10 @@ class ProtectedNet final : public Net {
   int local_address(int fd, sockaddr_storage& address) MPLITE_SIGNAL_SAFE override {
     return below_.local_address(fd, address);
   }
+  int local_end_towards(const sockaddr_storage& to,
+                        sockaddr_storage& end) MPLITE_SIGNAL_SAFE override {
+    return below_.local_end_towards(to, end);
+  }
   int connect(int fd, const sockaddr_storage& address) MPLITE_SIGNAL_SAFE override {
     return below_.connect(fd, address);
   }

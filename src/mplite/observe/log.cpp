@@ -116,7 +116,7 @@ bool write_all(int fd, const char* text, std::size_t length) {
 
 // One line, one write(2), so that lines of several ranks do not mix.
 void write_line(int fd, int rank, const char* text) {
-  char line[512];
+  char line[NoteLog::kLineBytes + 32];
   int n = std::snprintf(line, sizeof line, "ch_lite[rank %d]: %s\n", rank, text);
   if (n >= static_cast<int>(sizeof line)) {
     n = static_cast<int>(sizeof line) - 1;
@@ -142,13 +142,28 @@ void NoteLog::note(NoteCode code, int peer, int error, const sockaddr_storage* f
   if (from != nullptr) memcpy(&n.from, from, sizeof n.from);
 }
 
+void NoteLog::begin_period(std::int64_t now_ns) {
+  if (now_ns - period_start_ns_ < kPeriodNs) return;
+  period_start_ns_ = now_ns;
+  lines_ = 0;
+}
+
+void NoteLog::say(int rank, std::int64_t now_ns, const char* text, int fd) {
+  const int saved_errno = errno;
+  begin_period(now_ns);
+  if (lines_ == kLinesPerPeriod) {
+    ++lost_;
+  } else {
+    ++lines_;
+    write_line(fd, rank, text);
+  }
+  errno = saved_errno;
+}
+
 int NoteLog::print(int rank, std::int64_t now_ns, int fd, bool final) {
   const int saved_errno = errno;
   int printed = 0;
-  if (now_ns - period_start_ns_ >= kPeriodNs) {
-    period_start_ns_ = now_ns;
-    lines_ = 0;
-  }
+  begin_period(now_ns);
   while (count_ > 0) {
     const Note n = notes_[first_];
     first_ = (first_ + 1) % kNotes;

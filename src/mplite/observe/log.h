@@ -35,6 +35,7 @@ class NoteLog {
   static constexpr std::uint32_t kNotes = 64;
   static constexpr int kLinesPerPeriod = 8;
   static constexpr std::int64_t kPeriodNs = 10'000'000'000;
+  static constexpr std::size_t kLineBytes = 1024;  // that say() prints at most
 
   // Never fails: what does not fit is counted. `from` may be null.
   void note(NoteCode code, int peer, int error, const sockaddr_storage* from = nullptr,
@@ -47,7 +48,11 @@ class NoteLog {
   // number of lines.
   int print(int rank, std::int64_t now_ns, int fd = 2, bool final = false);
 
+  // One line of that kind that is made in ordinary context: printed at once, or counted.
+  void say(int rank, std::int64_t now_ns, const char* text, int fd = 2);
+
  private:
+  void begin_period(std::int64_t now_ns);
   struct Note {
     NoteCode code;
     HelloFault detail;

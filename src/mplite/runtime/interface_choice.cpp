@@ -9,6 +9,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <new>
 #include <tuple>
 
 #include "mplite/base/address.h"
@@ -107,6 +108,35 @@ int best_of(const Candidate* list, int count, const IfaceList& wanted, Family fa
   return best;
 }
 
+// What else may lead here, the best first. The last place is for the other family, if all before it
+// are of one: other hosts may have that one only.
+void add_others(const Candidate* list, int count, const IfaceList& wanted, Family family,
+                InterfaceChoice& made) {
+  bool mixed = false;
+  while (made.more_count < kAddressesMax - 1) {
+    int next = -1;
+    if (made.more_count == kAddressesMax - 2 && !mixed && family == Family::kAny)
+      next = best_of(list, count, wanted,
+                     made.address.ss_family == AF_INET ? Family::kIpv6 : Family::kIpv4, &made);
+    if (next < 0) next = best_of(list, count, wanted, family, &made);
+    if (next < 0) return;
+    InterfaceChoice::Other& other = made.more[made.more_count++];
+    std::memcpy(other.name, list[next].name, sizeof other.name);
+    other.address = list[next].address;
+    set_port(other.address, 0);
+    mixed = mixed || other.address.ss_family != made.address.ss_family;
+  }
+}
+
+std::uint8_t kinds_of(const Candidate* list, int count, const IfaceList& wanted) {
+  std::uint8_t kinds = kKindsKnown;
+  int rule = 0;
+  for (int i = 0; i < count; ++i)
+    if (why_not(list[i], wanted, Family::kAny, rule) == nullptr)
+      kinds = static_cast<std::uint8_t>(kinds | kind_of(list[i].address));
+  return kinds;
+}
+
 bool is_chosen(const InterfaceChoice& choice, const Candidate& c) {
   for (int i = 0; i < choice.more_count; ++i)
     if (is_same_host(choice.more[i].address, c.address)) return true;
@@ -123,14 +153,8 @@ bool choose_interface(const Candidate* list, int count, const IfaceList& wanted,
     std::memcpy(made.name, list[best].name, sizeof made.name);
     made.address = list[best].address;
     set_port(made.address, 0);
-    while (made.more_count < kAddressesMax - 1) {
-      const int next = best_of(list, count, wanted, family, &made);
-      if (next < 0) break;
-      InterfaceChoice::Other& other = made.more[made.more_count++];
-      std::memcpy(other.name, list[next].name, sizeof other.name);
-      other.address = list[next].address;
-      set_port(other.address, 0);
-    }
+    add_others(list, count, wanted, family, made);
+    made.kinds = kinds_of(list, count, wanted);
   }
   BoundedText out(seen, size);
   if (best < 0) {
@@ -184,6 +208,16 @@ int list_interfaces(Candidate* list, int room) {
   }
   freeifaddrs(all);
   return count;
+}
+
+void interface_of(const sockaddr_storage& address, char (&name)[16]) {
+  name[0] = '\0';
+  auto* candidates = new (std::nothrow) Candidate[kCandidatesMax];
+  const int count = candidates != nullptr ? list_interfaces(candidates, kCandidatesMax) : 0;
+  for (int i = 0; i < count && name[0] == '\0'; ++i)
+    if (is_same_host(candidates[i].address, address))
+      std::memcpy(name, candidates[i].name, sizeof name);
+  delete[] candidates;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 
 #include <cstddef>
+#include <cstdint>
 
 #include "mplite/base/address.h"
 #include "mplite/config/iface_list.h"
@@ -30,15 +31,17 @@ struct InterfaceChoice {
     sockaddr_storage address = {};
   } more[kAddressesMax - 1] = {};
   int more_count = 0;
+  // Of all addresses that might have been chosen, whatever the wanted family (address.h).
+  std::uint8_t kinds = 0;
 };
 
 // Pure. Default: up and with carrier, not loopback, not the bridge of a container or
 // virtual-machine system; with Family::kAny those of IPv4, then tunnels, then global IPv6, each in
 // the order of the list; link-local and loopback addresses only when nothing else is there, and
 // then one. Of an interface one address of each family, the second one behind those of all other
-// interfaces. `wanted` overrides all of that and what it
-// names must exist. `seen` (`size` bytes, always written) tells each candidate and why it was left
-// out. False: nothing fits; then `seen` is the error sentence.
+// interfaces; of kAddressesMax one is of either family where there are both. `wanted` overrides all
+// of that, and what it names must exist. `seen` (`size` bytes, always written) tells each candidate
+// and why it was left out. False: nothing fits; then `seen` is the error sentence.
 bool choose_interface(const Candidate* list, int count, const IfaceList& wanted, Family family,
                       InterfaceChoice& choice, char* seen, std::size_t size);
 
@@ -46,6 +49,9 @@ bool choose_interface(const Candidate* list, int count, const IfaceList& wanted,
 // Allocates inside getifaddrs.
 int list_interfaces(Candidate* list, int room);
 inline constexpr int kCandidatesMax = 256;
+
+// The name of the interface with that address; "" if there is none. Allocates.
+void interface_of(const sockaddr_storage& address, char (&name)[16]);
 
 // Opens a listener on the choice, in the port range of the knobs (each port tried once, starting at
 // one that depends on the process). Returns the descriptor and sets choice.address's port, or

@@ -62,11 +62,11 @@ void JobRuntime::end_progress() {
 }
 
 int JobRuntime::fail_lost(int code, int peer, int error, const char* what) {
-  char who[Engine::kDescribeBytes] = "", more[384];
+  char who[Engine::kDescribeBytes] = "", more[kAdviceBytes];
   if (peer >= 0) engine->describe(peer, who, sizeof who);
   return fail(code, "rank %d lost %s: %s%s%s%s", rank, who,
               error != 0 ? loss_text(error) : "connection lost", what != nullptr ? "; " : "",
-              what != nullptr ? what : "", advice(error, more, sizeof more));
+              what != nullptr ? what : "", advice(peer, error, more, sizeof more));
 }
 
 }  // namespace mplite

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "mplite/base/address.h"
+#include "mplite/base/bounded_text.h"
 #include "mplite/config/knob_text.h"
 #include "mplite/config/profile.h"
 #include "mplite/net/handshake.h"
@@ -203,8 +204,27 @@ void Process::put_first(const sockaddr_storage& address) {
   }
 }
 
-const char* Process::advice(int error, char* text, std::size_t size) const {
-  char own[96];
+// "tried from interface eth0, 10.0.0.1 and interface eth1, 10.0.1.1": where the peer is called
+// from. Where no way leads to it: where we are called.
+void Process::list_ends(int peer, BoundedText& out) const {
+  sockaddr_storage ends[kAddressesMax];
+  int count = engine != nullptr && peer >= 0 ? engine->local_ends(peer, ends) : 0;
+  out.add(count > 0 ? "tried from " : "this rank has ");
+  if (count == 0) {
+    ends[count++] = choice.address;
+    for (int i = 0; i < choice.more_count; ++i) ends[count++] = choice.more[i].address;
+  }
+  for (int i = 0; i < count; ++i) {
+    char text[96], name[sizeof choice.name];
+    set_port(ends[i], 0);
+    interface_of(ends[i], name);
+    out.add("%s", i == 0 ? "" : i == count - 1 ? " and " : ", ");
+    if (name[0] != '\0') out.add("interface %s, ", name);
+    out.add("%s", format_address(ends[i], text, sizeof text));
+  }
+}
+
+const char* Process::advice(int peer, int error, char* text, std::size_t size) const {
   const char* check = nullptr;
   switch (error) {
     case ETIMEDOUT:
@@ -224,12 +244,19 @@ const char* Process::advice(int error, char* text, std::size_t size) const {
           "its process has ended, or a firewall or another host answers at that address "
           "(LITE_IFACE chooses another one)";
       break;
+    case kNoCommonFamily:
+      check =
+          "give both hosts addresses of one family, or name interfaces that have them (LITE_IFACE, "
+          "LITE_FAMILY)";
+      break;
     default: break;
   }
-  std::snprintf(text, size, "%s", descriptor_cure(error));
-  if (check != nullptr)
-    std::snprintf(text, size, "; tried from interface %s, %s: %s", choice.name,
-                  format_address(choice.address, own, sizeof own), check);
+  BoundedText out(text, size);
+  out.add("%s", descriptor_cure(error));
+  if (check == nullptr) return text;
+  out.add("; ");
+  list_ends(peer, out);
+  out.add(": %s", check);
   return text;
 }
 

@@ -16,6 +16,8 @@
 
 namespace mplite {
 
+class BoundedText;
+
 struct Process {
   Knobs knobs;
   PosixNet net;
@@ -48,9 +50,11 @@ struct Process {
   StartFault join(int rank, int size, const void* table, int local_ranks, char* error,
                   std::size_t error_size);
 
-  // What to check when a peer was lost by `error`: begins with "; " and names both sides' ways to
-  // each other, or is empty. Returns `text`.
-  const char* advice(int error, char* text, std::size_t size) const;
+  // What to check when a peer was lost by `error`: begins with "; " and names our own side's ways
+  // to it, or is empty. Peer -1: nobody in particular. Returns `text`, of which kAdviceBytes
+  // suffice.
+  static constexpr std::size_t kAdviceBytes = 640;
+  const char* advice(int peer, int error, char* text, std::size_t size) const;
 
   // Ends the engine (completing what is left with ECANCELED, so while those who are told still
   // exist). Idempotent.
@@ -62,6 +66,7 @@ struct Process {
   Net& sockets_for(const EngineOptions& options) {
     return options.protection != 0 ? static_cast<Net&>(protected_net) : net;
   }
+  void list_ends(int peer, BoundedText& out) const;
   void put_first(const sockaddr_storage& address);
 };
 
