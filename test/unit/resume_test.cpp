@@ -679,4 +679,38 @@ START_TEST(call_that_comes_late_breaks_nothing) {
 }
 END_TEST
 
+// ---- what a second review found ----
+
+// The first packet was gathered while the rank slept, and then the connection broke.
+START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  const int first = break_of(r);
+  const auto gather = [&](std::uint8_t value) {
+    r.engine(0).set_gather(Engine::kGatherPacketMax);
+    send_packet(r, 1, value);
+    r.engine(0).set_gather(0);
+  };
+  r.world.asleep = [&](int host) {
+    if (host != 0 || r.engine(0).gathered() != 0) return;
+    Hold hold(r.engine(0).gate());
+    gather(1);
+    r.world.reset(first);
+  };
+  r.as(0);
+  MPID_ChannelWait(1'000);
+  r.world.asleep = nullptr;
+  ck_assert_uint_eq(r.engine(0).counters().connections_broken, 1);
+  {
+    Hold hold(r.engine(0).gate());
+    ck_assert_int_eq(r.engine(0).gathered(), 1);
+    send_packet(r, 2'000, 2);
+    gather(3);
+  }
+  const Bytes heard = packets_at_1(r, 3);
+  ck_assert(heard == Bytes({1, 2, 3}));
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

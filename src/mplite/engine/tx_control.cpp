@@ -36,8 +36,9 @@ bool TxQueue::gather(int peer, const FrameHeader& header, const iovec* parts, in
     gather_op_->released = true;
     gathered_peer_ = peer;
     gathered_bytes_ = 0;
-  } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes) {
-    return false;
+  } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes ||
+             core_.peers[peer].control.head != nullptr) {
+    return false;  // where the connection is broken: it would overtake what was queued since
   }
   flatten(gather_buffer_ + gathered_bytes_, header, parts, parts_count);
   gathered_bytes_ += bytes;
