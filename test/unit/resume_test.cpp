@@ -713,4 +713,49 @@ START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
 }
 END_TEST
 
+// The first transfer has arrived, which is heard by the call that resumes. What its completion
+// sends comes behind the second one, which goes again, and may have arrived before that returns.
+START_TEST(what_goes_again_may_be_acknowledged_while_completions_run) {
+  SimRanks r(2, slow(1'000'000), resuming());
+  r.connect(0, 1);
+  r.turn(50);
+  Bytes into[2] = {Bytes(1'000), Bytes(1'000)};
+  MPID_TransferId id[2] = {};
+  MPID_ChannelId rid[2] = {};
+  r.as(1);
+  for (int i = 0; i < 2; ++i) {
+    MPID_CreateRecvTransfer(into[i].data(), into[i].size(), 0, &id[i]);
+    MPID_StartNBRecvTransfer(into[i].data(), into[i].size(), 0, id[i], &rid[i]);
+  }
+  const Bytes data = bytes_of(1'000, 3);
+  Follower follower{r};
+  {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    for (const MPID_TransferId each : id) {
+      SendOp* op = nullptr;
+      ck_assert_int_eq(
+          r.engine(0).send(1, FrameKind::kTransfer, each, data.data(), data.size(), op), 0);
+      ck_assert_ptr_nonnull(op);
+      r.engine(0).on_done(op, Follower::on_done, &follower);
+      r.world.mute(0, 1);
+    }
+    r.world.pass(2'000'000);
+    r.world.cut(0, 1);
+    r.world.pass(2'000'000);
+    send_packet(r, 100, 7);  // it finds the connection broken
+    ck_assert_uint_eq(r.engine(0).counters().connections_broken, 1);
+    ck_assert_int_eq(follower.times, 0);
+  }
+  r.world.boundary = [&](int host) {
+    if (host == 0 && r.engine(0).counters().connections == 2) r.world.pass(2'000'000);
+  };
+  const Bytes heard = packets_at_1(r, 2);
+  r.world.boundary = nullptr;
+  ck_assert(heard == Bytes({7, 50}));
+  ck_assert_int_eq(follower.times, 2);
+  for (const Bytes& each : into) ck_assert(each == data);
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

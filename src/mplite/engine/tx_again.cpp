@@ -63,7 +63,9 @@ bool TxQueue::go_on(Connection& c, std::uint64_t received) {
   set_again(tx, again, received - begin);
   if (tx.count > 0) rewind(tx.frame(0), received > kept.end ? received - kept.end : 0);
   kept.taken = kept.acknowledged = received;
-  while (kept.head != again) {  // these may send, or lose the peer
+  // These may send, or lose the peer; what goes again may leave with that, and be trimmed.
+  while (kept.head != nullptr && kept.head != kept.again &&
+         kept.end - kept.bytes + kept.head->bytes <= received) {
     end_node(c, kept.pop(), 0);
     if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
   }
