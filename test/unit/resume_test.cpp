@@ -758,4 +758,52 @@ START_TEST(what_goes_again_may_be_acknowledged_while_completions_run) {
 }
 END_TEST
 
+// A call that its rank has given up is taken, as little has come since.
+START_TEST(call_that_comes_late_costs_no_stream) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    resuming()(o);
+    o.stream.keepalive_idle_s = 2;
+    o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  const int theirs = proves_itself(r, 1);
+  const int mine = r.world.far_end(theirs);
+  r.world.hold_back(mine);
+  r.world.mute_socket(theirs);
+  const auto heard_by = [&](int at, std::uint8_t value) {
+    bool heard = false;
+    return r.until(
+        [&] {
+          for (int i = 0; i < 2; ++i) {
+            r.as(i);
+            MPID_ChannelWait(1'000);
+          }
+          r.world.pass(10'000'000);
+          return heard = heard || hears(r, at, value);
+        },
+        5'000);
+  };
+  say_one(r, 1, 3);
+  ck_assert(heard_by(0, 3));
+  say_one(r, 0, 4);
+  ck_assert(heard_by(1, 4));
+  ck_assert_uint_eq(r.engine(0).counters().connections, 2);
+  // It is reset, in answer to the acceptance, before anything leaves by it.
+  r.world.boundary = [&](int host) {
+    if (host == 0 && r.engine(0).counters().connections == 3) r.world.reset_one_end(mine);
+  };
+  r.world.let_come(mine);
+  ck_assert(r.until([&] { return r.engine(0).counters().connections == 3; }, 50));
+  r.world.boundary = nullptr;
+  say_one(r, 0, 5);
+  ck_assert(heard_by(1, 5));
+  say_one(r, 1, 6);
+  ck_assert(heard_by(0, 6));
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(r.engine(i).peer_error(1 - i), 0);
+    ck_assert_uint_eq(r.engine(i).counters().resume_gaps, 0);
+  }
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

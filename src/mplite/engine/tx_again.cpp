@@ -1,5 +1,7 @@
 // The way out goes on over another connection: what the peer has not received is sent again, and
 // then what follows.
+#include <algorithm>
+
 #include "mplite/engine/tx_frames.h"
 #include "mplite/engine/tx_queue.h"
 #include "mplite/net/loss.h"
@@ -32,7 +34,7 @@ bool TxQueue::begin_flush(Connection& c) {
 
 bool TxQueue::covers(const Connection& c, std::uint64_t received) {
   const KeptStream& kept = c.tx.kept;
-  return received <= kept.taken && received >= kept.end - kept.bytes;
+  return received <= std::max(kept.taken, kept.sent) && received >= kept.end - kept.bytes;
 }
 
 void TxQueue::move(Connection& from, Connection& to) {
@@ -62,6 +64,8 @@ bool TxQueue::go_on(Connection& c, std::uint64_t received) {
   }
   set_again(tx, again, received - begin);
   if (tx.count > 0) rewind(tx.frame(0), received > kept.end ? received - kept.end : 0);
+  // A call that comes late may say less than the peer has by now.
+  kept.sent = std::max(kept.sent, kept.taken);
   kept.taken = kept.acknowledged = received;
   // These may send, or lose the peer; what goes again may leave with that, and be trimmed.
   while (kept.head != nullptr && kept.head != kept.again &&
