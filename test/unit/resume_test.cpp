@@ -713,6 +713,37 @@ START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
 }
 END_TEST
 
+// A record is changed, and the connection breaks before it is read: where a receive is missing; and
+// where the break was noticed by a write.
+START_TEST(changed_data_on_a_connection_that_is_broken_is_told) {
+  for (const bool paused : {true, false}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming(sim::offer_of(0)));
+    r.connect(0, 1);
+    const Bytes data = bytes_of(20'000, 1);
+    MPID_ChannelId out = 0;
+    r.as(0);
+    if (paused) ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &out), 0);
+    r.turn(5);
+    r.world.tamper = [](int host, Bytes& bytes) {
+      if (host == 0) bytes.back() ^= 1;
+    };
+    say_one(r, 0, 1);
+    r.world.tamper = nullptr;
+    r.world.pass(100'000);
+    if (paused) {
+      r.world.reset(break_of(r));
+    } else {
+      r.world.reset_one_end(r.world.far_end(break_of(r)));
+      say_one(r, 1, 2);
+      ck_assert_uint_eq(r.engine(1).counters().connections_broken, 1);
+    }
+    ck_assert(r.until([&] { return r.engine(1).peer_error(0) != 0; }, 500));
+    ck_assert_int_eq(r.engine(1).peer_error(0), EBADMSG);
+    ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 500));
+  }
+}
+END_TEST
+
 // The first transfer has arrived, which is heard by the call that resumes. What its completion
 // sends comes behind the second one, which goes again, and may have arrived before that returns.
 START_TEST(what_goes_again_may_be_acknowledged_while_completions_run) {
