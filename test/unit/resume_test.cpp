@@ -681,6 +681,29 @@ END_TEST
 
 // ---- what a second review found ----
 
+namespace {
+
+// What a handler of that rank does.
+void in_handler(SimRanks& r, int rank, const std::function<void()>& work) {
+  r.as(rank);
+  Hold hold(r.engine(rank).gate());
+  ProgressScope scope(r.engine(rank), r.engine(rank).handler_mode());
+  work();
+}
+
+void poll_in_handler(SimRanks& r, int rank) {
+  in_handler(r, rank, [&] { r.engine(rank).poll_all(); });
+}
+
+// Rank 0 loses its connection, of which rank 1 does not hear.
+void lose_end_of_0(SimRanks& r) {
+  const int end = break_of(r);
+  r.world.reset_one_end(end);
+  r.world.lose_what_leaves(end);
+}
+
+}  // namespace
+
 // The first packet was gathered while the rank slept, and then the connection broke.
 START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
   SimRanks r(2, SimRanks::no_faults(), resuming());
@@ -710,6 +733,52 @@ START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
   }
   const Bytes heard = packets_at_1(r, 3);
   ck_assert(heard == Bytes({1, 2, 3}));
+}
+END_TEST
+
+START_TEST(rank_that_computes_takes_the_call_of_a_peer_that_has_lost_its_connection) {
+  for (const std::uint8_t protection : {std::uint8_t{0}, sim::offer_of(0)}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming(protection));
+    r.connect(0, 1);
+    r.turn(5);
+    lose_end_of_0(r);
+    for (int i = 0; i < 100; ++i) {
+      r.poll(0);
+      poll_in_handler(r, 1);
+      r.world.skip(100'000);
+    }
+    ck_assert_uint_eq(r.engine(1).counters().connections, 2);
+    ck_assert_uint_eq(r.engine(0).counters().connections, 2);
+    say_one(r, 1, 5);
+    ck_assert(comes(r, 0, 5));
+  }
+}
+END_TEST
+
+// What has come on the old connection cannot be taken in the handler: it asks for ordinary context,
+// and that takes the call at once.
+START_TEST(call_that_the_handler_cannot_take_is_taken_by_who_makes_up_for_it) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  const Bytes data = bytes_of(20'000, 1);
+  MPID_ChannelId out = 0;
+  r.as(0);
+  ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &out), 0);
+  r.turn(5);
+  lose_end_of_0(r);
+  for (int i = 0; i < 100; ++i) {
+    r.poll(0);
+    poll_in_handler(r, 1);
+    r.world.skip(100'000);
+  }
+  ck_assert_uint_eq(r.engine(1).counters().connections, 1);
+  ck_assert(r.engine(1).is_starved());
+  r.engine(1).clear_starved();
+  r.poll(1);
+  ck_assert_uint_eq(r.engine(1).counters().connections, 2);
+  ck_assert(!r.engine(1).is_starved());
+  r.as(0);
+  ck_assert_int_eq(MPID_WSendChannel(out), 0);
 }
 END_TEST
 

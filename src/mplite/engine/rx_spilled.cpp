@@ -20,7 +20,6 @@ bool RxStream::drain(Connection& c) {
     if (c.rx.paused || c.rx.in_ready_list || core_.mode.budget == 0 || !have_buffer(c))
       return !core_.mode.in_signal_handler && spill(c);
     put_buffer_away(c);
-    if (core_.options.protection != 0 && core_.mode.in_signal_handler) return false;
     core_.net.close(c.fd);
     c.fd = -1;
   }
