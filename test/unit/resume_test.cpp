@@ -702,6 +702,20 @@ void lose_end_of_0(SimRanks& r) {
   r.world.lose_what_leaves(end);
 }
 
+// Of packets of 3,000 bytes, numbered, rank 0 sends so many, or as many as there is room for.
+std::size_t send_packets(SimRanks& r, std::size_t count, std::size_t first = 0) {
+  std::size_t sent = 0;
+  for (; sent < count && r.engine(0).headroom(); ++sent)
+    send_packet(r, 3'000, static_cast<std::uint8_t>(first + sent));
+  return sent;
+}
+
+void check_packets_at_1(SimRanks& r, std::size_t count) {
+  const Bytes heard = packets_at_1(r, count);
+  ck_assert_uint_eq(heard.size(), count);
+  for (std::size_t i = 0; i < count; ++i) ck_assert_uint_eq(heard[i], i % 256);
+}
+
 }  // namespace
 
 // The first packet was gathered while the rank slept, and then the connection broke.
@@ -779,6 +793,64 @@ START_TEST(call_that_the_handler_cannot_take_is_taken_by_who_makes_up_for_it) {
   ck_assert(!r.engine(1).is_starved());
   r.as(0);
   ck_assert_int_eq(MPID_WSendChannel(out), 0);
+}
+END_TEST
+
+START_TEST(packets_that_the_handler_could_not_keep_wait) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);  // nothing is acknowledged
+  std::size_t sent = 0;
+  in_handler(r, 0, [&] { sent = send_packets(r, 300); });
+  ck_assert_uint_ge(sent, TxQueue::kSpareBlocks);
+  ck_assert_uint_lt(sent, 300);
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert(r.engine(0).is_starved());
+  r.world.cut(0, 1);
+  check_packets_at_1(r, sent);
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+}
+END_TEST
+
+// Frames that wait for the kernel need memory, too.
+START_TEST(frames_that_the_kernel_has_not_taken_are_counted) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);
+  std::size_t sent = 0;
+  in_handler(r, 0, [&] {
+    while (sent < TxQueue::kSpareBlocks * 5 / 2) sent += send_packets(r, 1, sent);
+    r.world.write_limit = [](int, std::uint64_t) { return 0; };
+    for (int i = 0; i < 8; ++i) send_packet(r, 20'000, static_cast<std::uint8_t>(sent++));
+    r.world.write_limit = nullptr;
+    for (int i = 0; i < 10; ++i) {
+      r.world.pass(100'000);
+      r.engine(0).poll_all();
+    }
+  });
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  r.world.cut(0, 1);
+  check_packets_at_1(r, sent);
+}
+END_TEST
+
+START_TEST(ordinary_context_leaves_the_handler_memory_to_keep_packets) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);
+  {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    send_packets(r, 300);
+  }
+  in_handler(r, 0, [&] { send_packets(r, 20, 300); });
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert(!r.engine(0).is_starved());
+  r.world.cut(0, 1);
+  check_packets_at_1(r, 320);
 }
 END_TEST
 

@@ -32,6 +32,11 @@ struct KeptPart {
   FrameHeader header = {};     // of the frame
 };
 
+// Frames that are kept as copies: of others the operation has the payload.
+inline bool is_copied(FrameKind kind) MPLITE_SIGNAL_SAFE {
+  return kind == FrameKind::kControl || kind == FrameKind::kLane;
+}
+
 // In the order of the stream; the last one ends where the first frame of ConnectionTx begins.
 struct KeptStream {
   bool on = false;         // nothing is kept otherwise

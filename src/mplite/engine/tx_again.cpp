@@ -24,10 +24,7 @@ bool TxQueue::begin_flush(Connection& c) {
   if (c.tx.kept.again != nullptr && !send_kept_again(c)) [[unlikely]]
     return false;
   if (gathered_peer_ != c.peer || c.lane != 0) return true;
-  if (!can_keep(c, gathered_bytes_)) {
-    starve(c);
-    return false;
-  }
+  if (!may_commit(c, gathered_bytes_)) return false;
   commit_gathered(c);
   return true;
 }

@@ -297,7 +297,9 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
     return -EAGAIN;  // what was on the lane goes first
   if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
-  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(bytes, kBehindCopyMax)) ||
+  const std::uint64_t all =
+      2 * kFrameHeaderBytes + packet.iov_len + kPayloadAlignment + bytes;  // at most
+  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(all, kBehindCopyMax)) ||
       (sends_.free_count() < 2 && (core_.mode.in_signal_handler || !sends_.reserve(64))))
     return -EAGAIN;
 

@@ -148,11 +148,8 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   if (c.lane != 0 && lane_frames_.free_count() == 0 &&
       (core_.mode.in_signal_handler || !lane_frames_.reserve(64)))
     return false;
-  if (!can_keep(c, 0)) {
-    starve(c);
-    return false;
-  }
   const std::uint64_t rest = op->total - op->committed;
+  if (!may_commit(c, is_copied(op->kind) ? kFrameHeaderBytes + rest : 0)) return false;
   if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]]
     frame_bytes = lanes->policy.frame_bytes(rest, frame_bytes);
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
