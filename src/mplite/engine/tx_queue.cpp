@@ -133,12 +133,13 @@ void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint3
 }
 
 // Fixes the place of one more frame in the stream. False: nothing left to commit, or no memory to
-// note what is on a lane.
+// keep it, or to note what is on a lane.
 bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   LaneSet* lanes = p.lanes;
   if (c.lane != 0 && c.lane >= lanes->policy.used()) return false;
   if (lanes != nullptr && lanes->again.head() != nullptr &&
       (c.lane != 0 || p.control.head == nullptr)) [[unlikely]] {
+    if (!may_commit(c, 0)) return false;
     commit_again(*lanes, c);
     return true;
   }
