@@ -854,6 +854,40 @@ START_TEST(ordinary_context_leaves_the_handler_memory_to_keep_packets) {
 }
 END_TEST
 
+// A handler has used up the memory in which packets are kept: nobody gathers what no handler could
+// let go.
+START_TEST(nothing_is_gathered_that_the_handler_could_not_keep) {
+  std::size_t most = 0;  // packets that a handler can keep
+  for (const bool counted : {false, true}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming());
+    r.connect(0, 1);
+    r.turn(5);
+    r.world.mute(0, 1);
+    std::size_t sent = 0;
+    in_handler(r, 0, [&] {
+      while (!r.engine(0).is_starved() && sent < (counted ? most : 300))
+        sent += send_packets(r, 1, sent);
+    });
+    ck_assert_int_eq(r.engine(0).is_starved(), !counted);
+    most = sent - 1;
+    if (!counted) continue;
+    {
+      r.as(0);
+      Hold hold(r.engine(0).gate());
+      r.engine(0).set_gather(Engine::kGatherPacketMax);
+      for (int i = 0; i < 8; ++i) send_packet(r, 900, static_cast<std::uint8_t>(sent++));
+    }
+    in_handler(r, 0, [&] { r.engine(0).flush_gathered(); });
+    ck_assert_int_eq(r.engine(0).gathered(), 0);
+    ck_assert_uint_gt(r.engine(0).counters().gathered, 0);
+    ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+    r.engine(0).set_gather(0);
+    r.world.cut(0, 1);
+    check_packets_at_1(r, sent);
+  }
+}
+END_TEST
+
 // A record is changed, and the connection breaks before it is read: where a receive is missing; and
 // where the break was noticed by a write.
 START_TEST(changed_data_on_a_connection_that_is_broken_is_told) {

@@ -30,7 +30,12 @@ bool TxQueue::idle(const Peer& p) const {
 bool TxQueue::gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count) {
   const auto bytes = static_cast<std::uint32_t>(kFrameHeaderBytes + header.length);
   if (core_.underway.gathered == 0) {
-    if (gather_op_ != nullptr || !idle(core_.peers[peer]) || sends_.free_count() == 0) return false;
+    const Peer& p = core_.peers[peer];
+    if (gather_op_ != nullptr || !idle(p) || sends_.free_count() == 0) return false;
+    if (p.connection->tx.kept.on) {  // the handler may have to let them go
+      reserve_spares();
+      if (!is_room_for(*p.connection, kGatherBytes)) return false;
+    }
     gather_op_ = sends_.take();
     gather_op_->peer = peer;
     gather_op_->released = true;

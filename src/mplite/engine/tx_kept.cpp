@@ -47,14 +47,15 @@ std::uint64_t TxQueue::bytes_fixed(const ConnectionTx& tx, bool and_more) {
   return bytes + (ends_block && and_more ? KeptBlock::kBytes : 0);
 }
 
+bool TxQueue::is_room_for(const Connection& c, std::uint64_t bytes) const {
+  const std::uint64_t all = bytes_fixed(c.tx, bytes > 0) + bytes;
+  return room_in(c.tx.kept.tail) + std::uint64_t{kept_blocks_.free_count()} * KeptBlock::kBytes >=
+             all &&
+         kept_nodes_.free_count() >= all / KeptBlock::kBytes + ConnectionTx::kFrames + 1;
+}
+
 bool TxQueue::has_room_for(Connection& c, std::uint64_t bytes) {
-  const auto there = [&] {
-    const std::uint64_t all = bytes_fixed(c.tx, bytes > 0) + bytes;
-    return room_in(c.tx.kept.tail) + std::uint64_t{kept_blocks_.free_count()} * KeptBlock::kBytes >=
-               all &&
-           kept_nodes_.free_count() >= all / KeptBlock::kBytes + ConnectionTx::kFrames + 1;
-  };
-  return there() || (!c.tx.flushing && trim(c) && there());
+  return is_room_for(c, bytes) || (!c.tx.flushing && trim(c) && is_room_for(c, bytes));
 }
 
 // What is to be written waits for acknowledgements, or the next MPI call.
