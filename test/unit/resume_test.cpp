@@ -1012,4 +1012,47 @@ START_TEST(call_that_comes_late_costs_no_stream) {
 }
 END_TEST
 
+// A handler asks what has been acknowledged before it writes a packet, for want of memory. What
+// completes by that sends something of which the kernel takes a part: the packet comes behind it.
+START_TEST(packet_of_the_handler_does_not_cut_what_a_completion_sends) {
+  int asked = 0;
+  for (std::size_t packets = 150; packets < 200; ++packets) {
+    SimRanks r(2, slow(1'000'000), resuming());
+    r.connect(0, 1);
+    r.turn(50);
+    Bytes into(500);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0;
+    r.as(1);
+    MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
+    MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+    const Bytes data = bytes_of(into.size(), 3);
+    Follower follower{r};
+    {
+      r.as(0);
+      Hold hold(r.engine(0).gate());
+      SendOp* op = nullptr;
+      ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, id, data.data(), data.size(), op),
+                       0);
+      ck_assert_ptr_nonnull(op);
+      r.engine(0).on_done(op, Follower::on_done, &follower);
+    }
+    std::size_t sent = 0;
+    in_handler(r, 0, [&] {
+      sent = send_packets(r, packets);
+      ck_assert_int_eq(follower.times, 0);
+      r.world.pass(2'000'000);
+      r.world.write_limit = [](int, std::uint64_t could) { return could > 10 ? 10 : could; };
+      send_packet(r, 20'000, 60);
+      r.world.write_limit = nullptr;
+    });
+    asked += follower.times;
+    const Bytes heard = packets_at_1(r, sent + 2);
+    ck_assert_int_eq(r.engine(1).peer_error(0), 0);
+    ck_assert_uint_eq(heard.size(), sent + 2);
+  }
+  ck_assert_int_gt(asked, 0);
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

@@ -116,8 +116,10 @@ int TxQueue::send_control(int peer, const iovec* parts, int parts_count) {
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
   if (!idle(p) || gathered_peer_ == peer || parts_count > kPartsMax ||
-      !can_keep(*p.connection, kFrameHeaderBytes + length))
+      !can_keep(*p.connection, kFrameHeaderBytes + length)) {
+    if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
     return keep_control(peer, parts, parts_count, length);
+  }
   return control_written(
       peer, parts, parts_count, length,
       write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length)));

@@ -55,7 +55,8 @@ bool TxQueue::is_room_for(const Connection& c, std::uint64_t bytes) const {
 }
 
 bool TxQueue::has_room_for(Connection& c, std::uint64_t bytes) {
-  return is_room_for(c, bytes) || (!c.tx.flushing && trim(c) && is_room_for(c, bytes));
+  return is_room_for(c, bytes) ||
+         (!c.tx.flushing && trim(c) && is_room_for(c, bytes) && idle(core_.peers[c.peer]));
 }
 
 // What is to be written waits for acknowledgements, or the next MPI call.

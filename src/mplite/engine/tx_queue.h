@@ -187,7 +187,8 @@ class TxQueue {
   bool can_keep(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
     return !c.tx.kept.on || !core_.mode.in_signal_handler || has_room_for(c, bytes);
   }
-  // has_room_for may trim, and so complete operations, which may send something, or lose the peer.
+  // has_room_for may trim, and so complete operations. False also where these have sent something
+  // that has not left, or lost the peer.
   bool is_room_for(const Connection& c, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
   bool has_room_for(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   static std::uint64_t bytes_fixed(const ConnectionTx& tx, bool and_more) MPLITE_SIGNAL_SAFE;
