@@ -965,4 +965,50 @@ START_TEST(attempt_that_nobody_answers_any_more_ends) {
 }
 END_TEST
 
+// What was on a lane that breaks goes again over the first connection, which keeps of it what it
+// can keep, in the handler.
+START_TEST(frames_that_go_again_in_the_handler_are_kept_or_wait) {
+  sim::Faults slow = SimRanks::no_faults();
+  slow.delay_max_ns = 500'000;
+  SimRanks r(2, slow, [](EngineOptions& o) {
+    with_lanes(2)(o);
+    o.frame_bytes = 100;
+    o.resume = true;
+    o.connect_timeout_ns = 30'000'000'000;
+  });
+  r.connect(0, 1);
+  Transfer first(0, 1, 60'000), t(0, 1, 3'000 * 100);
+  first.pass(r);
+  r.turn(20);
+  const std::vector<int> sockets = lane_sockets(r, 0);
+  ck_assert_uint_eq(sockets.size(), 2);
+  t.create(r);
+  t.receive(r);
+  r.world.mute_socket(sockets[1]);
+  int writes = 0;
+  r.world.write_limit = [&](int host, std::uint64_t could) {
+    return host == 0 && ++writes % 40 == 0 ? 0 : could;
+  };
+  t.send(r);
+  for (int i = 0; i < 400 && r.engine(0).queued_sends() != 0; ++i) {
+    r.poll(0);
+    r.world.pass(1'000'000);
+  }
+  r.world.write_limit = nullptr;
+  r.world.reset(sockets[1]);
+  for (int i = 0; i < 3; ++i) {
+    r.poll(1);
+    r.world.pass(1'000'000);
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    ProgressScope scope(r.engine(0), r.engine(0).handler_mode());
+    r.engine(0).poll_all();
+  }
+  ck_assert_uint_eq(r.engine(0).counters().lanes_lost, 1);
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert(r.engine(0).is_starved());
+  t.end(r);
+}
+END_TEST
+
 int main() { return run_tests("lanes"); }

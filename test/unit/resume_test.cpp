@@ -679,4 +679,380 @@ START_TEST(call_that_comes_late_breaks_nothing) {
 }
 END_TEST
 
+// ---- what a second review found ----
+
+namespace {
+
+// What a handler of that rank does.
+void in_handler(SimRanks& r, int rank, const std::function<void()>& work) {
+  r.as(rank);
+  Hold hold(r.engine(rank).gate());
+  ProgressScope scope(r.engine(rank), r.engine(rank).handler_mode());
+  work();
+}
+
+void poll_in_handler(SimRanks& r, int rank) {
+  in_handler(r, rank, [&] { r.engine(rank).poll_all(); });
+}
+
+// Rank 0 loses its connection, of which rank 1 does not hear.
+void lose_end_of_0(SimRanks& r) {
+  const int end = break_of(r);
+  r.world.reset_one_end(end);
+  r.world.lose_what_leaves(end);
+}
+
+// Of packets of 3,000 bytes, numbered, rank 0 sends so many, or as many as there is room for.
+std::size_t send_packets(SimRanks& r, std::size_t count, std::size_t first = 0) {
+  std::size_t sent = 0;
+  for (; sent < count && r.engine(0).headroom(); ++sent)
+    send_packet(r, 3'000, static_cast<std::uint8_t>(first + sent));
+  return sent;
+}
+
+void check_packets_at_1(SimRanks& r, std::size_t count) {
+  const Bytes heard = packets_at_1(r, count);
+  ck_assert_uint_eq(heard.size(), count);
+  for (std::size_t i = 0; i < count; ++i) ck_assert_uint_eq(heard[i], i % 256);
+}
+
+}  // namespace
+
+// The first packet was gathered while the rank slept, and then the connection broke.
+START_TEST(gathered_packet_overtakes_nothing_while_the_connection_is_broken) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  const int first = break_of(r);
+  const auto gather = [&](std::uint8_t value) {
+    r.engine(0).set_gather(Engine::kGatherPacketMax);
+    send_packet(r, 1, value);
+    r.engine(0).set_gather(0);
+  };
+  r.world.asleep = [&](int host) {
+    if (host != 0 || r.engine(0).gathered() != 0) return;
+    Hold hold(r.engine(0).gate());
+    gather(1);
+    r.world.reset(first);
+  };
+  r.as(0);
+  MPID_ChannelWait(1'000);
+  r.world.asleep = nullptr;
+  ck_assert_uint_eq(r.engine(0).counters().connections_broken, 1);
+  {
+    Hold hold(r.engine(0).gate());
+    ck_assert_int_eq(r.engine(0).gathered(), 1);
+    send_packet(r, 2'000, 2);
+    gather(3);
+  }
+  const Bytes heard = packets_at_1(r, 3);
+  ck_assert(heard == Bytes({1, 2, 3}));
+}
+END_TEST
+
+START_TEST(rank_that_computes_takes_the_call_of_a_peer_that_has_lost_its_connection) {
+  for (const std::uint8_t protection : {std::uint8_t{0}, sim::offer_of(0)}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming(protection));
+    r.connect(0, 1);
+    r.turn(5);
+    lose_end_of_0(r);
+    for (int i = 0; i < 100; ++i) {
+      r.poll(0);
+      poll_in_handler(r, 1);
+      r.world.skip(100'000);
+    }
+    ck_assert_uint_eq(r.engine(1).counters().connections, 2);
+    ck_assert_uint_eq(r.engine(0).counters().connections, 2);
+    say_one(r, 1, 5);
+    ck_assert(comes(r, 0, 5));
+  }
+}
+END_TEST
+
+// What has come on the old connection cannot be taken in the handler: it asks for ordinary context,
+// and that takes the call at once.
+START_TEST(call_that_the_handler_cannot_take_is_taken_by_who_makes_up_for_it) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  const Bytes data = bytes_of(20'000, 1);
+  MPID_ChannelId out = 0;
+  r.as(0);
+  ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &out), 0);
+  r.turn(5);
+  lose_end_of_0(r);
+  for (int i = 0; i < 100; ++i) {
+    r.poll(0);
+    poll_in_handler(r, 1);
+    r.world.skip(100'000);
+  }
+  ck_assert_uint_eq(r.engine(1).counters().connections, 1);
+  ck_assert(r.engine(1).is_starved());
+  r.engine(1).clear_starved();
+  r.poll(1);
+  ck_assert_uint_eq(r.engine(1).counters().connections, 2);
+  ck_assert(!r.engine(1).is_starved());
+  r.as(0);
+  ck_assert_int_eq(MPID_WSendChannel(out), 0);
+}
+END_TEST
+
+START_TEST(packets_that_the_handler_could_not_keep_wait) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);  // nothing is acknowledged
+  std::size_t sent = 0;
+  in_handler(r, 0, [&] { sent = send_packets(r, 300); });
+  ck_assert_uint_ge(sent, TxQueue::kSpareBlocks);
+  ck_assert_uint_lt(sent, 300);
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert(r.engine(0).is_starved());
+  r.world.cut(0, 1);
+  check_packets_at_1(r, sent);
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+}
+END_TEST
+
+// Frames that wait for the kernel need memory, too.
+START_TEST(frames_that_the_kernel_has_not_taken_are_counted) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);
+  std::size_t sent = 0;
+  in_handler(r, 0, [&] {
+    while (sent < TxQueue::kSpareBlocks * 5 / 2) sent += send_packets(r, 1, sent);
+    r.world.write_limit = [](int, std::uint64_t) { return 0; };
+    for (int i = 0; i < 8; ++i) send_packet(r, 20'000, static_cast<std::uint8_t>(sent++));
+    r.world.write_limit = nullptr;
+    for (int i = 0; i < 10; ++i) {
+      r.world.pass(100'000);
+      r.engine(0).poll_all();
+    }
+  });
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  r.world.cut(0, 1);
+  check_packets_at_1(r, sent);
+}
+END_TEST
+
+START_TEST(ordinary_context_leaves_the_handler_memory_to_keep_packets) {
+  SimRanks r(2, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.turn(5);
+  r.world.mute(0, 1);
+  {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    send_packets(r, 300);
+  }
+  in_handler(r, 0, [&] { send_packets(r, 20, 300); });
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert(!r.engine(0).is_starved());
+  r.world.cut(0, 1);
+  check_packets_at_1(r, 320);
+}
+END_TEST
+
+// A handler has used up the memory in which packets are kept: nobody gathers what no handler could
+// let go.
+START_TEST(nothing_is_gathered_that_the_handler_could_not_keep) {
+  std::size_t most = 0;  // packets that a handler can keep
+  for (const bool counted : {false, true}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming());
+    r.connect(0, 1);
+    r.turn(5);
+    r.world.mute(0, 1);
+    std::size_t sent = 0;
+    in_handler(r, 0, [&] {
+      while (!r.engine(0).is_starved() && sent < (counted ? most : 300))
+        sent += send_packets(r, 1, sent);
+    });
+    ck_assert_int_eq(r.engine(0).is_starved(), !counted);
+    most = sent - 1;
+    if (!counted) continue;
+    {
+      r.as(0);
+      Hold hold(r.engine(0).gate());
+      r.engine(0).set_gather(Engine::kGatherPacketMax);
+      for (int i = 0; i < 8; ++i) send_packet(r, 900, static_cast<std::uint8_t>(sent++));
+    }
+    in_handler(r, 0, [&] { r.engine(0).flush_gathered(); });
+    ck_assert_int_eq(r.engine(0).gathered(), 0);
+    ck_assert_uint_gt(r.engine(0).counters().gathered, 0);
+    ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+    r.engine(0).set_gather(0);
+    r.world.cut(0, 1);
+    check_packets_at_1(r, sent);
+  }
+}
+END_TEST
+
+// A record is changed, and the connection breaks before it is read: where a receive is missing; and
+// where the break was noticed by a write.
+START_TEST(changed_data_on_a_connection_that_is_broken_is_told) {
+  for (const bool paused : {true, false}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming(sim::offer_of(0)));
+    r.connect(0, 1);
+    const Bytes data = bytes_of(20'000, 1);
+    MPID_ChannelId out = 0;
+    r.as(0);
+    if (paused) ck_assert_int_eq(MPID_ISendChannel(data.data(), data.size(), 1, &out), 0);
+    r.turn(5);
+    r.world.tamper = [](int host, Bytes& bytes) {
+      if (host == 0) bytes.back() ^= 1;
+    };
+    say_one(r, 0, 1);
+    r.world.tamper = nullptr;
+    r.world.pass(100'000);
+    if (paused) {
+      r.world.reset(break_of(r));
+    } else {
+      r.world.reset_one_end(r.world.far_end(break_of(r)));
+      say_one(r, 1, 2);
+      ck_assert_uint_eq(r.engine(1).counters().connections_broken, 1);
+    }
+    ck_assert(r.until([&] { return r.engine(1).peer_error(0) != 0; }, 500));
+    ck_assert_int_eq(r.engine(1).peer_error(0), EBADMSG);
+    ck_assert(r.until([&] { return r.engine(0).peer_error(1) != 0; }, 500));
+  }
+}
+END_TEST
+
+// The first transfer has arrived, which is heard by the call that resumes. What its completion
+// sends comes behind the second one, which goes again, and may have arrived before that returns.
+START_TEST(what_goes_again_may_be_acknowledged_while_completions_run) {
+  SimRanks r(2, slow(1'000'000), resuming());
+  r.connect(0, 1);
+  r.turn(50);
+  Bytes into[2] = {Bytes(1'000), Bytes(1'000)};
+  MPID_TransferId id[2] = {};
+  MPID_ChannelId rid[2] = {};
+  r.as(1);
+  for (int i = 0; i < 2; ++i) {
+    MPID_CreateRecvTransfer(into[i].data(), into[i].size(), 0, &id[i]);
+    MPID_StartNBRecvTransfer(into[i].data(), into[i].size(), 0, id[i], &rid[i]);
+  }
+  const Bytes data = bytes_of(1'000, 3);
+  Follower follower{r};
+  {
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    for (const MPID_TransferId each : id) {
+      SendOp* op = nullptr;
+      ck_assert_int_eq(
+          r.engine(0).send(1, FrameKind::kTransfer, each, data.data(), data.size(), op), 0);
+      ck_assert_ptr_nonnull(op);
+      r.engine(0).on_done(op, Follower::on_done, &follower);
+      r.world.mute(0, 1);
+    }
+    r.world.pass(2'000'000);
+    r.world.cut(0, 1);
+    r.world.pass(2'000'000);
+    send_packet(r, 100, 7);  // it finds the connection broken
+    ck_assert_uint_eq(r.engine(0).counters().connections_broken, 1);
+    ck_assert_int_eq(follower.times, 0);
+  }
+  r.world.boundary = [&](int host) {
+    if (host == 0 && r.engine(0).counters().connections == 2) r.world.pass(2'000'000);
+  };
+  const Bytes heard = packets_at_1(r, 2);
+  r.world.boundary = nullptr;
+  ck_assert(heard == Bytes({7, 50}));
+  ck_assert_int_eq(follower.times, 2);
+  for (const Bytes& each : into) ck_assert(each == data);
+}
+END_TEST
+
+// A call that its rank has given up is taken, as little has come since.
+START_TEST(call_that_comes_late_costs_no_stream) {
+  SimRanks r(2, SimRanks::no_faults(), [](EngineOptions& o) {
+    resuming()(o);
+    o.stream.keepalive_idle_s = 2;
+    o.stream.keepalive_interval_s = 1;
+  });
+  r.connect(0, 1);
+  const int theirs = proves_itself(r, 1);
+  const int mine = r.world.far_end(theirs);
+  r.world.hold_back(mine);
+  r.world.mute_socket(theirs);
+  const auto heard_by = [&](int at, std::uint8_t value) {
+    bool heard = false;
+    return r.until(
+        [&] {
+          for (int i = 0; i < 2; ++i) {
+            r.as(i);
+            MPID_ChannelWait(1'000);
+          }
+          r.world.pass(10'000'000);
+          return heard = heard || hears(r, at, value);
+        },
+        5'000);
+  };
+  say_one(r, 1, 3);
+  ck_assert(heard_by(0, 3));
+  say_one(r, 0, 4);
+  ck_assert(heard_by(1, 4));
+  ck_assert_uint_eq(r.engine(0).counters().connections, 2);
+  // It is reset, in answer to the acceptance, before anything leaves by it.
+  r.world.boundary = [&](int host) {
+    if (host == 0 && r.engine(0).counters().connections == 3) r.world.reset_one_end(mine);
+  };
+  r.world.let_come(mine);
+  ck_assert(r.until([&] { return r.engine(0).counters().connections == 3; }, 50));
+  r.world.boundary = nullptr;
+  say_one(r, 0, 5);
+  ck_assert(heard_by(1, 5));
+  say_one(r, 1, 6);
+  ck_assert(heard_by(0, 6));
+  for (int i = 0; i < 2; ++i) {
+    ck_assert_int_eq(r.engine(i).peer_error(1 - i), 0);
+    ck_assert_uint_eq(r.engine(i).counters().resume_gaps, 0);
+  }
+}
+END_TEST
+
+// A handler asks what has been acknowledged before it writes a packet, for want of memory. What
+// completes by that sends something of which the kernel takes a part: the packet comes behind it.
+START_TEST(packet_of_the_handler_does_not_cut_what_a_completion_sends) {
+  int asked = 0;
+  for (std::size_t packets = 150; packets < 200; ++packets) {
+    SimRanks r(2, slow(1'000'000), resuming());
+    r.connect(0, 1);
+    r.turn(50);
+    Bytes into(500);
+    MPID_TransferId id = 0;
+    MPID_ChannelId rid = 0;
+    r.as(1);
+    MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
+    MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+    const Bytes data = bytes_of(into.size(), 3);
+    Follower follower{r};
+    {
+      r.as(0);
+      Hold hold(r.engine(0).gate());
+      SendOp* op = nullptr;
+      ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, id, data.data(), data.size(), op),
+                       0);
+      ck_assert_ptr_nonnull(op);
+      r.engine(0).on_done(op, Follower::on_done, &follower);
+    }
+    std::size_t sent = 0;
+    in_handler(r, 0, [&] {
+      sent = send_packets(r, packets);
+      ck_assert_int_eq(follower.times, 0);
+      r.world.pass(2'000'000);
+      r.world.write_limit = [](int, std::uint64_t could) { return could > 10 ? 10 : could; };
+      send_packet(r, 20'000, 60);
+      r.world.write_limit = nullptr;
+    });
+    asked += follower.times;
+    const Bytes heard = packets_at_1(r, sent + 2);
+    ck_assert_int_eq(r.engine(1).peer_error(0), 0);
+    ck_assert_uint_eq(heard.size(), sent + 2);
+  }
+  ck_assert_int_gt(asked, 0);
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

@@ -278,6 +278,52 @@ START_TEST(a_thread_that_sleeps_is_told_what_the_handler_has_taken) {
 }
 END_TEST
 
+// What was gathered cannot leave when its timer goes off: the peer is corked here, in place of a
+// connection that is broken. Nothing else is outstanding.
+START_TEST(gathered_packet_that_cannot_leave_lets_the_signal_through) {
+  MessageRanks ranks(1 << 20, AF_INET, EngineOptions());
+  Engine& engine = *ranks.side[0].engine;
+  MessageRequest *sent = nullptr, *received = nullptr;
+  static std::uint8_t byte[2];
+  ck_assert_int_eq(ranks.side[1].messages->receive(&byte[1], 1, 0, 1, received), 0);
+  ck_assert_int_eq(ranks.side[0].messages->send(&byte[0], 1, 1, 1, sent), 0);
+  while (received->outcome == Outcome::kPending) {
+    ranks.step(0);
+    ranks.step(1);
+  }
+  Driven driven(engine, SIGIO);
+  SigioDriver& driver = driven.driver;
+  Backstop backstop(driven.state, driver);
+  backstop.start(true);
+  driven.state.running = true;
+  for (const bool corked : {false, true}) {
+    {
+      Hold hold(engine.gate());
+      engine.set_gather(Engine::kGatherPacketMax);
+      const iovec part = {byte, 1};
+      ck_assert_int_eq(engine.send_control(1, &part, 1), 0);
+      engine.set_gather(0);
+      ck_assert_int_eq(engine.gathered(), 1);
+      if (corked) engine.cork(1);
+    }
+    driven.state.policy.guard(driven.state.now_ns(), ArmingPolicy::kGatherNs);
+    backstop.set_timer(ArmingPolicy::kGatherNs);
+    const std::uint64_t before = engine.counters().backstops;
+    const volatile std::uint64_t* const backstops = &engine.counters().backstops;
+    for (const double end = now_s() + 2; *backstops == before && now_s() < end;) {}
+    driver.block();
+    ck_assert_int_eq(driven.state.armed(), corked);
+    ck_assert_int_eq(engine.gathered(), corked);
+  }
+  Hold hold(engine.gate());
+  engine.uncork(1);
+  ck_assert_int_eq(engine.gathered(), 0);
+  driven.state.running = false;
+  driver.end(driver.withdraw(0));
+  backstop.end();
+}
+END_TEST
+
 }  // namespace
 
 int main() { return run_tests("sigio_driver"); }

@@ -29,8 +29,8 @@ void Connector::break_off(Connection& c, int error, bool by_call) {
 }
 
 void Connector::lose_first(Connection& c, int error, StreamFailure how) {
+  if (!may_go_on(c, error)) return lose(c.peer, error);
   if (c.state == ConnectionState::kUp) {
-    if (!may_go_on(c, error)) return lose(c.peer, error);
     DeferFree defer(core_);
     const std::uint64_t handle = c.pool_handle;
     break_off(c, error, false);

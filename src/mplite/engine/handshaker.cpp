@@ -125,6 +125,14 @@ void Handshaker::stall(Connection& c) {
   c.handshake.heard_bytes = kHelloBytes;
 }
 
+// The same, where ordinary context has what the handler lacks.
+void Handshaker::put_off(Connection& c) {
+  stall(c);
+  if (!core_.mode.in_signal_handler) return;
+  put_off_ = true;
+  core_.note_starved();
+}
+
 // Whether nothing is behind the message that was heard last: who has gone has said the end.
 bool Handshaker::waits(const Connection& c) {
   std::uint8_t beyond;
@@ -145,6 +153,7 @@ void Handshaker::look_beyond(Connection& c) {
 void Handshaker::retry_stalled() {
   DeferFree defer(core_);
   ++stall_round_;
+  if (!core_.mode.in_signal_handler) put_off_ = false;
   for (Connection* c = core_.handshaking.first(); c != nullptr;) {
     if (!c->handshake.stalled || c->handshake.stall_round == stall_round_) {
       c = c->list_next;
@@ -175,8 +184,8 @@ void Handshaker::challenge(Connection& c, const Hello& said) {
 
 // A caller proves itself: it is accepted, unless the peer has another connection.
 void Handshaker::check_proof(Connection& c, const Hello& said) {
-  if (core_.mode.in_signal_handler && (c.handshake.realm == HelloRealm::kPort || !may_protect(c)))
-    return stall(c);
+  if (core_.mode.in_signal_handler && c.handshake.realm == HelloRealm::kPort) return stall(c);
+  if (core_.mode.in_signal_handler && !may_protect(c)) return put_off(c);
   Hello acceptance;
   const HelloFault fault = hello_accept(hello_context(c), c.handshake.hello, said, acceptance);
   if (fault != HelloFault::kNone) return connector_.refuse(c, NoteCode::kStrangerDropped, 0, fault);
@@ -203,7 +212,7 @@ void Handshaker::check_proof(Connection& c, const Hello& said) {
   }
   HelloContext context = hello_context(c);
   if (c.handshake.realm == HelloRealm::kJob) {
-    if (!connector_.stream_position(peer, context.position)) return stall(c);
+    if (!connector_.stream_position(peer, context.position)) return put_off(c);
     if (!connector_.can_go_on(peer, said.position)) {
       refuse_to_go_on(c, said);
       return connector_.lose(peer, ECONNRESET);
@@ -301,13 +310,13 @@ void Handshaker::accept_lane(Connection& c, int peer, const Hello& said, const H
 void Handshaker::prove(Connection& c, const Hello& said) {
   // Once we have proved ourselves the peer may send at once.
   if (!may_protect(c)) {
-    if (core_.mode.in_signal_handler) return stall(c);
+    if (core_.mode.in_signal_handler) return put_off(c);
     return attempt_failed(c, ENOMEM);
   }
   HelloContext context = hello_context(c);
   if (c.lane == 0 && c.handshake.realm == HelloRealm::kJob &&
       !connector_.stream_position(c.peer, context.position))
-    return c.state != ConnectionState::kFree ? stall(c) : static_cast<void>(0);
+    return c.state != ConnectionState::kFree ? put_off(c) : static_cast<void>(0);
   Hello proof;
   const HelloFault fault = hello_prove(context, c.handshake.hello, said, proof);
   // Whoever uses a port's name is told, and nobody else is concerned.

@@ -28,6 +28,8 @@ class Handshaker {
   // Looks again at messages that could not be acted upon: in ordinary context, or when a process of
   // another job has become known.
   void retry_stalled() MPLITE_SIGNAL_SAFE;
+  // The handler has left a message of a peer to ordinary context, which has not looked since.
+  bool has_put_off() const MPLITE_SIGNAL_SAFE { return put_off_; }
   // Strangers whose time is over. A caller on the host of a rank that has not connected yet may be
   // that rank, which computes: it has no such time, and makes room only for others.
   void drop_overdue(std::int64_t now) MPLITE_SIGNAL_SAFE;
@@ -53,6 +55,7 @@ class Handshaker {
   void protect(const Connection& c, int peer, const Hello& heard) MPLITE_SIGNAL_SAFE;
   HelloContext hello_context(const Connection& c) const MPLITE_SIGNAL_SAFE;
   void stall(Connection& c) MPLITE_SIGNAL_SAFE;
+  void put_off(Connection& c) MPLITE_SIGNAL_SAFE;
   bool waits(const Connection& c) MPLITE_SIGNAL_SAFE;
   void look_beyond(Connection& c) MPLITE_SIGNAL_SAFE;
 
@@ -62,6 +65,7 @@ class Handshaker {
   Connector& connector_;
   Lanes& lanes_;
   unsigned stall_round_ = 0;
+  bool put_off_ = false;
 };
 
 }  // namespace mplite

@@ -32,6 +32,11 @@ struct KeptPart {
   FrameHeader header = {};     // of the frame
 };
 
+// Frames that are kept as copies: of others the operation has the payload.
+inline bool is_copied(FrameKind kind) MPLITE_SIGNAL_SAFE {
+  return kind == FrameKind::kControl || kind == FrameKind::kLane;
+}
+
 // In the order of the stream; the last one ends where the first frame of ConnectionTx begins.
 struct KeptStream {
   bool on = false;         // nothing is kept otherwise
@@ -43,6 +48,7 @@ struct KeptStream {
   std::uint32_t awaited = 0;  // frames of operations that somebody waits for
   // Places in the stream, over all connections; while it is on:
   std::uint64_t taken = 0;         // the kernel has what is before,
+  std::uint64_t sent = 0;          // had it, on one of the connections before this one,
   std::uint64_t acknowledged = 0;  // the peer's kernel too, when we asked last,
   std::uint64_t end = 0;           // and here the nodes end
   std::uint64_t bytes = 0;         // of all nodes

@@ -116,9 +116,11 @@ int Poller::look_at_all() {
   if (core_.underway.spilled != 0) parts_.rx.read_all_spilled();
   parts_.lanes.serve();
   ++looks_at_all_;
+  const bool was_put_off = parts_.handshaker.has_put_off() && !core_.mode.in_signal_handler;
   if ((core_.handshaking.count() > 0 || core_.underway.connecting > 0 ||
        parts_.listener.paused()) &&
-      (n > 0 || core_.net.now_ns() - parts_.connector.deadlines_looked_ns() >= kDeadlineStrideNs))
+      (n > 0 || was_put_off ||
+       core_.net.now_ns() - parts_.connector.deadlines_looked_ns() >= kDeadlineStrideNs))
     look_at_deadlines();
   if (looks_at_all_ % kSilenceStride == 0) look_for_silence();
   return n;

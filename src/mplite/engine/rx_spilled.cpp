@@ -1,9 +1,12 @@
 // What has come on a connection that is broken: read before it is closed, acted upon when that is
 // possible, and then what comes on the next one.
+#include "mplite/engine/rx_stream.h"
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
-#include "mplite/engine/rx_stream.h"
+#include "mplite/net/loss.h"
 
 namespace mplite {
 
@@ -17,14 +20,13 @@ bool RxStream::drain(Connection& c) {
     if (c.rx.paused || c.rx.in_ready_list || core_.mode.budget == 0 || !have_buffer(c))
       return !core_.mode.in_signal_handler && spill(c);
     put_buffer_away(c);
-    if (core_.options.protection != 0 && core_.mode.in_signal_handler) return false;
     core_.net.close(c.fd);
     c.fd = -1;
   }
   return c.state == ConnectionState::kBroken;
 }
 
-// All that is left in the socket, which is closed then. False: no memory.
+// All that is left in the socket, which is closed then. False: no memory, or the peer is lost.
 bool RxStream::spill(Connection& c) {
   SpilledBytes& spilled = c.rx.spilled;
   for (;;) {
@@ -39,13 +41,18 @@ bool RxStream::spill(Connection& c) {
     const iovec part = {spilled.tail->bytes + spilled.end, ReadAheadBuffer::kBytes - spilled.end};
     const std::int64_t n = core_.net.read(c.fd, &part, 1);
     ++core_.counters.reads;
-    if (n <= 0) break;
+    if (n <= 0) {
+      if (n != -EAGAIN)
+        up_.lose_stream(c, read_loss(n), n == 0 ? StreamFailure::kEnd : StreamFailure::kOfRead);
+      if (c.state != ConnectionState::kBroken) return false;
+      break;
+    }
     if (spilled.bytes == 0) ++core_.underway.spilled;
     spilled.end += static_cast<std::uint32_t>(n);
     spilled.bytes += static_cast<std::uint64_t>(n);
   }
   if (spilled.bytes == 0) give_spilled(c);
-  core_.net.close(c.fd);
+  if (c.fd >= 0) core_.net.close(c.fd);
   c.fd = -1;
   return true;
 }

@@ -1,5 +1,7 @@
 // The way out goes on over another connection: what the peer has not received is sent again, and
 // then what follows.
+#include <algorithm>
+
 #include "mplite/engine/tx_frames.h"
 #include "mplite/engine/tx_queue.h"
 #include "mplite/net/loss.h"
@@ -22,17 +24,14 @@ bool TxQueue::begin_flush(Connection& c) {
   if (c.tx.kept.again != nullptr && !send_kept_again(c)) [[unlikely]]
     return false;
   if (gathered_peer_ != c.peer || c.lane != 0) return true;
-  if (!can_keep(c, gathered_bytes_)) {
-    starve(c);
-    return false;
-  }
+  if (!may_commit(c, gathered_bytes_)) return false;
   commit_gathered(c);
   return true;
 }
 
 bool TxQueue::covers(const Connection& c, std::uint64_t received) {
   const KeptStream& kept = c.tx.kept;
-  return received <= kept.taken && received >= kept.end - kept.bytes;
+  return received <= std::max(kept.taken, kept.sent) && received >= kept.end - kept.bytes;
 }
 
 void TxQueue::move(Connection& from, Connection& to) {
@@ -62,8 +61,12 @@ bool TxQueue::go_on(Connection& c, std::uint64_t received) {
   }
   set_again(tx, again, received - begin);
   if (tx.count > 0) rewind(tx.frame(0), received > kept.end ? received - kept.end : 0);
+  // A call that comes late may say less than the peer has by now.
+  kept.sent = std::max(kept.sent, kept.taken);
   kept.taken = kept.acknowledged = received;
-  while (kept.head != again) {  // these may send, or lose the peer
+  // These may send, or lose the peer; what goes again may leave with that, and be trimmed.
+  while (kept.head != nullptr && kept.head != kept.again &&
+         kept.end - kept.bytes + kept.head->bytes <= received) {
     end_node(c, kept.pop(), 0);
     if (c.pool_handle != handle || c.state != ConnectionState::kUp) return false;
   }

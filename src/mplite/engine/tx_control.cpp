@@ -30,14 +30,20 @@ bool TxQueue::idle(const Peer& p) const {
 bool TxQueue::gather(int peer, const FrameHeader& header, const iovec* parts, int parts_count) {
   const auto bytes = static_cast<std::uint32_t>(kFrameHeaderBytes + header.length);
   if (core_.underway.gathered == 0) {
-    if (gather_op_ != nullptr || !idle(core_.peers[peer]) || sends_.free_count() == 0) return false;
+    const Peer& p = core_.peers[peer];
+    if (gather_op_ != nullptr || !idle(p) || sends_.free_count() == 0) return false;
+    if (p.connection->tx.kept.on) {  // the handler may have to let them go
+      reserve_spares();
+      if (!is_room_for(*p.connection, kGatherBytes)) return false;
+    }
     gather_op_ = sends_.take();
     gather_op_->peer = peer;
     gather_op_->released = true;
     gathered_peer_ = peer;
     gathered_bytes_ = 0;
-  } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes) {
-    return false;
+  } else if (gathered_peer_ != peer || kGatherBytes - gathered_bytes_ < bytes ||
+             core_.peers[peer].control.head != nullptr) {
+    return false;  // where the connection is broken: it would overtake what was queued since
   }
   flatten(gather_buffer_ + gathered_bytes_, header, parts, parts_count);
   gathered_bytes_ += bytes;
@@ -110,8 +116,10 @@ int TxQueue::send_control(int peer, const iovec* parts, int parts_count) {
     if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
   }
   if (!idle(p) || gathered_peer_ == peer || parts_count > kPartsMax ||
-      !can_keep(*p.connection, kFrameHeaderBytes + length))
+      !can_keep(*p.connection, kFrameHeaderBytes + length)) {
+    if (const int rc = ensure_connection(peer); rc < 0) return rc;  // lost meanwhile
     return keep_control(peer, parts, parts_count, length);
+  }
   return control_written(
       peer, parts, parts_count, length,
       write_control(*p.connection, parts, parts_count, static_cast<std::uint32_t>(length)));
@@ -296,7 +304,9 @@ int TxQueue::send_behind(int peer, const iovec& packet, FrameKind kind, const vo
     return -EAGAIN;  // what was on the lane goes first
   if (is_long(bytes)) up_.want_lanes(peer);
   Connection* c = p.connection;
-  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(bytes, kBehindCopyMax)) ||
+  const std::uint64_t all =
+      2 * kFrameHeaderBytes + packet.iov_len + kPayloadAlignment + bytes;  // at most
+  if (bytes > c->tuning.frames.bytes() || !can_keep(*c, std::min(all, kBehindCopyMax)) ||
       (sends_.free_count() < 2 && (core_.mode.in_signal_handler || !sends_.reserve(64))))
     return -EAGAIN;
 

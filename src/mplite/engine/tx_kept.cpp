@@ -30,32 +30,55 @@ void TxQueue::give(KeptPart* k) {
   kept_nodes_.give(k);
 }
 
-bool TxQueue::has_room_for(Connection& c, std::uint64_t bytes) {
-  const std::uint64_t nodes = bytes / KeptBlock::kBytes + ConnectionTx::kFrames + 1;
-  const auto there = [&] {
-    return room_in(c.tx.kept.tail) + std::uint64_t{kept_blocks_.free_count()} * KeptBlock::kBytes >=
-               bytes &&
-           kept_nodes_.free_count() >= nodes;
-  };
-  return there() || (!c.tx.flushing && trim(c) && there());
+// Of frames that the kernel has not taken all of, what will be copied: a frame that is kept by its
+// operation ends the block before it.
+std::uint64_t TxQueue::bytes_fixed(const ConnectionTx& tx, bool and_more) {
+  std::uint64_t bytes = 0;
+  bool ends_block = false;
+  for (int i = 0; i < tx.count; ++i) {
+    const FrameHeader& header = tx.frame(i).header;
+    if (!is_copied(header.kind)) {
+      ends_block = true;
+      continue;
+    }
+    bytes += head_bytes(header) + header.length + (ends_block ? KeptBlock::kBytes : 0);
+    ends_block = false;
+  }
+  return bytes + (ends_block && and_more ? KeptBlock::kBytes : 0);
 }
 
-// What is to be written waits for the next MPI call.
+bool TxQueue::is_room_for(const Connection& c, std::uint64_t bytes) const {
+  const std::uint64_t all = bytes_fixed(c.tx, bytes > 0) + bytes;
+  return room_in(c.tx.kept.tail) + std::uint64_t{kept_blocks_.free_count()} * KeptBlock::kBytes >=
+             all &&
+         kept_nodes_.free_count() >= all / KeptBlock::kBytes + ConnectionTx::kFrames + 1;
+}
+
+bool TxQueue::has_room_for(Connection& c, std::uint64_t bytes) {
+  return is_room_for(c, bytes) ||
+         (!c.tx.flushing && trim(c) && is_room_for(c, bytes) && idle(core_.peers[c.peer]));
+}
+
+// What is to be written waits for acknowledgements, or the next MPI call.
 void TxQueue::starve(Connection& c) {
   c.tx.kept.starved = true;
+  core_.note_starved();
   await(c);
+}
+
+// Ordinary context leaves the handler something, however much it sends by itself.
+void TxQueue::reserve_spares() {
+  if (core_.mode.in_signal_handler) return;
+  if (kept_nodes_.free_count() < kNodesMax) static_cast<void>(kept_nodes_.reserve(kNodesMax));
+  if (kept_blocks_.free_count() < spare_blocks_ / 2 &&
+      std::uint64_t{kept_blocks_.used_count()} * KeptBlock::kBytes < core_.options.send_copy_max)
+    static_cast<void>(kept_blocks_.reserve(spare_blocks_));
 }
 
 // One more block at the end. False: there is no memory for it.
 bool TxQueue::add_block(Connection& c) {
-  const bool ordinary = !core_.mode.in_signal_handler;
-  const bool there = (kept_blocks_.free_count() > 0 ||
-                      (ordinary &&
-                       std::uint64_t{kept_blocks_.used_count()} * KeptBlock::kBytes <
-                           core_.options.send_copy_max &&
-                       kept_blocks_.reserve(1))) &&
-                     (kept_nodes_.free_count() > 0 || (ordinary && kept_nodes_.reserve(64)));
-  if (!there) return false;
+  reserve_spares();
+  if (kept_blocks_.free_count() == 0 || kept_nodes_.free_count() == 0) return false;
   KeptPart* k = kept_nodes_.take();
   k->block = kept_blocks_.take();
   c.tx.kept.push(k);
@@ -129,15 +152,15 @@ void TxQueue::keep_frame(Connection& c, const OutFrame& f) {
   SendOp* op = f.op;
   if (!kept.on) return end_frame(op, 0);
   const std::uint64_t bytes = head_bytes(f.header) + f.header.length;
-  if (op == gather_op_ || f.header.kind == FrameKind::kControl ||
-      f.header.kind == FrameKind::kLane) {
+  if (is_copied(f.header.kind)) {
     FrameHeader header = f.header;
     const iovec parts[2] = {{&header, op == gather_op_ ? 0 : sizeof header},
                             {const_cast<std::uint8_t*>(f.payload), f.header.length}};
     keep_parts(c, parts, 2);
     return end_frame(op, 0);
   }
-  if (kept_nodes_.free_count() == 0 && (core_.mode.in_signal_handler || !kept_nodes_.reserve(64))) {
+  reserve_spares();
+  if (kept_nodes_.free_count() == 0) {
     kept.end += bytes;
     end_frame(op, 0);
     return forget_kept(c);

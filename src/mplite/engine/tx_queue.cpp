@@ -133,12 +133,13 @@ void TxQueue::commit(Connection& c, SendOp* op, std::uint64_t offset, std::uint3
 }
 
 // Fixes the place of one more frame in the stream. False: nothing left to commit, or no memory to
-// note what is on a lane.
+// keep it, or to note what is on a lane.
 bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   LaneSet* lanes = p.lanes;
   if (c.lane != 0 && c.lane >= lanes->policy.used()) return false;
   if (lanes != nullptr && lanes->again.head() != nullptr &&
       (c.lane != 0 || p.control.head == nullptr)) [[unlikely]] {
+    if (!may_commit(c, 0)) return false;
     commit_again(*lanes, c);
     return true;
   }
@@ -148,11 +149,8 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   if (c.lane != 0 && lane_frames_.free_count() == 0 &&
       (core_.mode.in_signal_handler || !lane_frames_.reserve(64)))
     return false;
-  if (!can_keep(c, 0)) {
-    starve(c);
-    return false;
-  }
   const std::uint64_t rest = op->total - op->committed;
+  if (!may_commit(c, is_copied(op->kind) ? kFrameHeaderBytes + rest : 0)) return false;
   if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]]
     frame_bytes = lanes->policy.frame_bytes(rest, frame_bytes);
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;

@@ -187,7 +187,19 @@ class TxQueue {
   bool can_keep(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
     return !c.tx.kept.on || !core_.mode.in_signal_handler || has_room_for(c, bytes);
   }
+  // has_room_for may trim, and so complete operations. False also where these have sent something
+  // that has not left, or lost the peer.
+  bool is_room_for(const Connection& c, std::uint64_t bytes) const MPLITE_SIGNAL_SAFE;
   bool has_room_for(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
+  static std::uint64_t bytes_fixed(const ConnectionTx& tx, bool and_more) MPLITE_SIGNAL_SAFE;
+  // Whether another frame, of which so many bytes are copied when they have been written, may have
+  // its place in the stream. False: the next MPI call goes on.
+  bool may_commit(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
+    if (can_keep(c, bytes)) [[likely]]
+      return true;
+    starve(c);
+    return false;
+  }
   void starve(Connection& c) MPLITE_SIGNAL_SAFE;
   void look_at_awaited(Connection& c, bool idle) MPLITE_SIGNAL_SAFE;
   void keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
@@ -196,6 +208,7 @@ class TxQueue {
   void keep_parts(Connection& c, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
   void keep_frame(Connection& c, const OutFrame& f) MPLITE_SIGNAL_SAFE;
   bool add_block(Connection& c) MPLITE_SIGNAL_SAFE;
+  void reserve_spares() MPLITE_SIGNAL_SAFE;
   void forget_kept(Connection& c) MPLITE_SIGNAL_SAFE;
   void fail_kept(Connection& c, int error) MPLITE_SIGNAL_SAFE;
   void end_node(Connection& c, KeptPart* k, int error) MPLITE_SIGNAL_SAFE;

@@ -190,8 +190,9 @@ void Backstop::look_after_departure(sigset_t* mask) {
   if (!policy.reopening().is_resting()) ++engine.counters().backstops;
   if (guarded) let_gathered_go();
   Alarm alarm = policy.alarm(state_.now_ns(), guarded, state_.armed(), state_.is_outstanding());
-  // It could not leave whole, and nothing was outstanding when the application left.
-  if (guarded && alarm.kind == Alarm::kNothing && !state_.armed() && engine.queued_sends() != 0)
+  // It could not leave, or not whole, and nothing was outstanding when the application left.
+  if (guarded && alarm.kind == Alarm::kNothing && !state_.armed() &&
+      (engine.queued_sends() != 0 || engine.gathered() != 0))
     alarm.kind = Alarm::kArm;
   switch (alarm.kind) {
     case Alarm::kNothing: return;
