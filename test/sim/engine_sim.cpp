@@ -681,6 +681,8 @@ void Sim::act(Rank& r, bool may_block) {
     if (r.leaving > 0) return step_ordinary(r);
     if (random.chance(150)) return act_between_jobs(r);
     if (!may_talk(r, to)) return step_ordinary(r);
+    if (r.pairs[static_cast<std::size_t>(to)].lost != 0 && is_foreign(r, to) && random.chance(300))
+      return connect(r, to);
   }
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
   const int number = number_of(r, to);
