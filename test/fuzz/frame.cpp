@@ -1,7 +1,9 @@
 // The engine's receive path, with a hostile rank behind a proved handshake: frames with true and
 // untrue headers, cut anywhere, between whatever the layer above does (channel messages and
-// transfers, or MP_* messages). With LITE_ENCRYPT they come in records. A second peer is honest:
-// its messages must arrive whole whatever the first one sends.
+// transfers, or MP_* messages). With LITE_ENCRYPT they come in records. They come on the first
+// connection and on lanes, whose frames it acknowledges truly or not; with LITE_RESUME on,
+// connections break and are made again, at a place in the stream that it makes up or not. A second
+// peer is honest: its messages must arrive whole whatever the first one sends.
 #include <algorithm>
 #include <cerrno>
 #include <deque>
@@ -12,6 +14,7 @@
 #include "fuzz.h"
 #include "hostile_rank.h"
 #include "mplite/messages/messages.h"
+#include "mplite/net/lane_word.h"
 #include "sim_ranks.h"
 
 using namespace mplite;
@@ -43,6 +46,13 @@ enum Step : std::uint8_t {
   kHonestSends,
   kReconnect,
   kTest,
+  kOpenLane,
+  kUseLane,
+  kLaneWord,
+  kBreak,
+  kResume,
+  kAnswer,
+  kSendTransfer,
   kStepCount
 };
 
@@ -57,20 +67,42 @@ struct Run {
   explicit Run(Choices& choices)
       : input(choices),
         setup(input.byte()),
+        more(input.byte()),
         protection((setup & 128) != 0 ? sim::offer_of(input.byte()) : std::uint8_t{0}),
         ranks(
-            3, SimRanks::no_faults(), [this](EngineOptions& o) { change(o); }, 1, 1u << kHostile),
+            3, faults(), [this](EngineOptions& o) { change(o); }, 1, 1u << kHostile),
         hostile(ranks.world, kHostile, 3, secret, protection) {}
+  // With narrow pipes long data waits for the network, and goes over lanes.
+  sim::Faults faults() const {
+    sim::Faults f = SimRanks::no_faults();
+    if ((more & 64) != 0) f.pipe_min = f.pipe_max = 10'000;
+    return f;
+  }
   void change(EngineOptions& o) {
     o.protection = protection;
+    o.resume = resumes();
+    if (o.resume) o.connect_timeout_ns = 30'000'000'000;
     if (o.rank != kVictim) return;
+    static constexpr int kLanes[] = {1, 2, kLanesMax, 0};
+    o.lanes = kLanes[more % 4];
+    if ((more & 8) != 0) o.long_bytes = 200;
+    if ((more & 32) != 0) o.frame_bytes = 300;
     o.frame_tries = setup & 1;
     o.detach_after = (setup & 2) != 0 ? 2 : 0;
     o.handler_budget_bytes = (setup & 4) != 0 ? 1'000 : 8u << 20;
   }
 
+  bool resumes() const { return (more & 4) != 0; }
+  bool listens() const { return resumes() || (more & 16) != 0; }
   void go();
   void step(Step what);
+  void step_connections(Step what, std::size_t some);
+  void resume(std::size_t some);
+  StreamPosition some_position();
+  static std::uint8_t* nowhere() {
+    static std::uint8_t bytes[kWriteMax + 1];
+    return bytes;
+  }
   void poll() {
     ranks.as(kVictim);
     Hold hold(engine().gate());
@@ -90,24 +122,26 @@ struct Run {
 
   static constexpr std::uint8_t secret[32] = {};  // as SimRanks has it
   Choices& input;
-  std::uint8_t setup, protection;
+  std::uint8_t setup, more, protection;
   std::unique_ptr<Messages> messages;  // dies after the engines
   SimRanks ranks;
   fuzz::HostileRank hostile;
   std::deque<Receive> receives;
   std::deque<std::pair<MPID_ChannelId, Block>> sends;
   std::deque<std::pair<MessageRequest*, Block>> requests;
+  std::deque<Block> still_read;
   std::uint64_t ids[4] = {};  // of the last transfers
   int ids_count = 0;
   FrameHeader open = {};  // the message of which more may come
+  int lane = 0;           // on which the hostile one writes at present
   std::uint64_t turns = 0;
 };
 
 // A frame's header, then so much of its payload.
 void Run::write_frame(FrameHeader header, std::size_t payload) {
   static const std::vector<std::uint8_t> bytes(kWriteMax + kPayloadAlignment, 0x5a);
-  hostile.write(&header, sizeof header);
-  hostile.write(bytes.data(), std::min(payload + header.pad, bytes.size()));
+  hostile.write(&header, sizeof header, lane);
+  hostile.write(bytes.data(), std::min(payload + header.pad, bytes.size()), lane);
 }
 
 std::uint64_t Run::some_id() {
@@ -128,7 +162,9 @@ FrameHeader Run::begin_message() {
   static constexpr FrameKind kKinds[] = {FrameKind::kControl, FrameKind::kChannel,
                                          FrameKind::kTransfer, FrameKind::kMessage,
                                          FrameKind::kGoodbye};
-  FrameHeader h = {kFrameMagic, 0, kWireVersion, kKinds[input.byte() % 5], 0, 0, 0, 0};
+  const std::uint8_t kind = input.byte();
+  FrameHeader h = {kFrameMagic, 0, kWireVersion, kKinds[kind % 5], 0, 0, 0, 0};
+  if (lane != 0 && kind < 240) h.kind = FrameKind::kTransfer;  // others are the end of the peer
   const std::size_t total = input.length();
   h.total = total;
   h.length = static_cast<std::uint32_t>(total);
@@ -260,9 +296,9 @@ void Run::step(Step what) {
     case kRawBytes: {
       const auto bytes = input.bytes(some);
       if (some % 2 == 0)
-        hostile.write(bytes.data(), bytes.size());
+        hostile.write(bytes.data(), bytes.size(), lane);
       else
-        hostile.write_unsealed(bytes.data(), bytes.size());
+        hostile.write_unsealed(bytes.data(), bytes.size(), lane);
       break;
     }
     case kPoll:
@@ -302,6 +338,8 @@ void Run::step(Step what) {
       if (messages && !requests.empty()) {
         const auto at = requests.begin() + static_cast<std::ptrdiff_t>(some % requests.size());
         Hold hold(engine().gate());
+        // Of a send the data is still read.
+        if (at->first->is_send) still_read.push_back(std::move(at->second));
         messages->release(at->first);
         requests.erase(at);
       } else if (!receives.empty() && receives[some % receives.size()].transfer) {
@@ -341,8 +379,7 @@ void Run::step(Step what) {
       break;
     }
     case kRead: {
-      static std::uint8_t nowhere[kWriteMax + 1];
-      hostile.read(nowhere, input.length());
+      hostile.read(nowhere(), input.length(), lane);
       break;
     }
     case kTime:
@@ -363,6 +400,91 @@ void Run::step(Step what) {
     case kTest:
       if (!receives.empty()) test(some % receives.size());
       break;
+    default: step_connections(what, some);
+  }
+}
+
+// What the hostile one says of the streams between the two. The truth, as far as it is known; or
+// near it; or anything.
+StreamPosition Run::some_position() {
+  StreamPosition p = {hostile.received(), hostile.heard_position().connections};
+  const std::uint8_t how = input.byte();
+  switch (how % 8) {
+    case 0: p.received -= std::min<std::uint64_t>(p.received, input.byte()); break;
+    case 1: p.received += input.byte(); break;
+    case 2: p.received = StreamPosition::kNone; break;
+    case 3: p.received = input.claim(); break;
+    default: break;
+  }
+  switch (how / 8 % 8) {
+    case 0: p.connections = input.claim(); break;
+    case 1: p.connections = 0; break;
+    case 2: ++p.connections; break;
+    default: break;
+  }
+  return p;
+}
+
+// What can be read counts as received: without that the stream has a gap.
+void Run::resume(std::size_t some) {
+  if (some % 16 < 12) hostile.read(nowhere(), kWriteMax);
+  if (hostile.is_up(0) && some % 4 == 0) hostile.close();
+  if (!hostile.connect(
+          kVictim, [this] { poll(); }, 0, some_position()))
+    return;
+  if (some % 8 != 7) hostile.say_again(hostile.heard_position().received);
+}
+
+void Run::step_connections(Step what, std::size_t some) {
+  switch (what) {
+    case kOpenLane:  // or one of a number that there is not
+      hostile.connect(
+          kVictim, [this] { poll(); }, static_cast<int>(1 + some % 17));
+      break;
+    case kUseLane: {
+      const int wanted = static_cast<int>(some % kLanesMax);
+      lane = hostile.is_up(wanted) ? wanted : 0;
+      break;
+    }
+    case kLaneWord: {
+      const LaneWord word = {static_cast<int>(some % 32), some >= 128,
+                             input.flip() ? input.byte() % 8u : input.claim() >> 8};
+      const FrameHeader h = {
+          kFrameMagic, 0, kWireVersion, FrameKind::kLane, 0, encode_lane_word(word), 0, 0};
+      hostile.write(&h, sizeof h);
+      break;
+    }
+    case kBreak: {
+      const int which = static_cast<int>(some % kLanesMax);
+      if (!hostile.is_up(which)) break;
+      const int fd = hostile.fd(which);
+      switch (some / kLanesMax % 4) {
+        case 0: ranks.world.reset(fd); break;
+        case 1: ranks.world.reset_one_end(ranks.world.far_end(fd)); break;
+        case 2: ranks.world.end_both(fd); break;
+        default: hostile.close(which);
+      }
+      break;
+    }
+    case kResume:
+      if (resumes()) resume(some);
+      break;
+    case kAnswer: {
+      if (some % 16 < 12) hostile.read(nowhere(), kWriteMax);
+      const StreamPosition position = resumes() ? some_position() : StreamPosition{0, 1};
+      if (hostile.answer([this] { poll(); }, position) == 0 && some % 8 != 7)
+        hostile.say_again(hostile.heard_position().received);
+      break;
+    }
+    case kSendTransfer: {
+      Block data(input.length());
+      MPID_ChannelId id = 0;
+      if (!messages &&
+          MPID_StartNBSendTransfer(data.data(), data.size(), kHostile, some % 8 + 1, &id) == 0 &&
+          id != 0)
+        sends.emplace_back(id, std::move(data));
+      break;
+    }
     default: break;
   }
 }
@@ -380,6 +502,7 @@ void Run::go() {
       return host == kVictim ? std::min(could, most) : could;
     };
   }
+  if (listens()) hostile.listen();
   ranks.connect(kHonest, kVictim);
   ranks.as(kVictim);
   check(hostile.connect(kVictim, [this] { poll(); }));
@@ -414,6 +537,45 @@ void Run::go() {
   }
 }
 
+// A transfer in pieces over lanes 0 to 2, one of which breaks, with polls or in the handler. Then
+// one of the victim's own: a lane with frames of it breaks, others are acknowledged.
+void add_lanes(std::vector<fuzz::Seed>& seeds) {
+  for (const std::uint8_t lanes : {0, 1, 2, 3})
+    for (const std::uint8_t poll : {kPoll, kHandler}) {
+      fuzz::Seed s = {0, static_cast<std::uint8_t>(lanes | 8 | 16 | 32 | 64)};
+      s.insert(s.end(), {kOpenLane, 0, kOpenLane, 1, kTransfer, 40, 150, kUseLane, 1});
+      s.insert(s.end(), {kFrame, 0, 2, 150, 20, 1, 0, 40, 1, poll, 1});
+      for (const std::uint8_t lane : {2, 0, 1})
+        s.insert(s.end(), {kUseLane, lane, kContinue, 0, 30, poll, 1});
+      s.insert(s.end(), {kTest, 0, kBreak, 2, poll, 1, kLaneWord, 130, 1, 0, poll, 1});
+      s.insert(s.end(), {kSendTransfer, 2, 175, 1, poll, 3, kAnswer, 8, poll, 3, kRead, 0, 175, 1});
+      s.insert(s.end(), {kLaneWord, 1, 1, 1, kLaneWord, 1, 1, 2, poll, 1, kBreak, 1, poll, 1});
+      s.insert(s.end(),
+               {kLaneWord, 129, 1, 2, poll, 3, kOpenLane, 1, kLaneWord, 3, 1, 1, kTest, 0});
+      seeds.push_back(s);
+    }
+}
+
+// The connection breaks in the middle of a message; the hostile one calls, or is called. It goes on
+// at the right place, and then somewhere else.
+void add_resumed(std::vector<fuzz::Seed>& seeds) {
+  const fuzz::Seed begun[] = {{kFrame, 0, 0, 150, 0, 60},
+                              {kFrame, 0, 1, 150, 1, 0, 40, 1},
+                              {kFrame, 0, 2, 150, 20, 1, 0, 40, 1}};
+  for (const fuzz::Seed& message : begun)
+    for (const std::uint8_t how : {0, 16, 32, 48}) {
+      fuzz::Seed s = {0, static_cast<std::uint8_t>(4 | 2 | 8)};
+      s.insert(s.end(), {kReceive, 1, 150, kTransfer, 40, 150, kSend, 2, 100, kSend, 1, 175, 1});
+      s.insert(s.end(), {kRead, 0, 100});
+      s.insert(s.end(), message.begin(), message.end());
+      s.insert(s.end(), {kPoll, 1, kBreak, how, kTime, 9, kPoll, 1});
+      s.insert(s.end(), {how < 32 ? std::uint8_t{kResume} : std::uint8_t{kAnswer}, 1, 31});
+      s.insert(s.end(), {kPoll, 1, kContinue, 0, 150, kPoll, 1, kPackets, 0, kTest, 0});
+      s.insert(s.end(), {kBreak, 0, kPoll, 1, kResume, 1, 24, 10, kPoll, 1});
+      seeds.push_back(s);
+    }
+}
+
 }  // namespace
 
 std::vector<fuzz::Seed> fuzz_seeds() {
@@ -422,7 +584,7 @@ std::vector<fuzz::Seed> fuzz_seeds() {
   // in the handler.
   for (std::uint8_t kind = 0; kind < 5; ++kind)
     for (std::uint8_t poll : {kPoll, kHandler}) {
-      fuzz::Seed s = {static_cast<std::uint8_t>(kind == 3 ? 8 : 0)};
+      fuzz::Seed s = {static_cast<std::uint8_t>(kind == 3 ? 8 : 0), 0};
       for (int i = 0; i < 3; ++i) s.insert(s.end(), {kReceive, 1, 100, kTransfer, 40, 150});
       s.insert(s.end(),
                {kFrame, 0,         kind, 100, 20,   0, 1,        poll, 3,         kFrame, 0,  kind,
@@ -433,18 +595,20 @@ std::vector<fuzz::Seed> fuzz_seeds() {
       seeds.push_back(s);
     }
   // Much and long, not all of it wanted, cancelled and moved in the middle.
-  seeds.push_back({4,   kReceive,  1,     170, kFrame,  0, 1,     175,       1,  0,   4,
-                   165, 0,         kPoll, 0,   kMove,   0, 180,   kContinue, 0,  170, kPoll,
-                   0,   kTransfer, 40,    175, kFrame,  0, 2,     175,       20, 0,   4,
-                   170, 0,         kPoll, 1,   kCancel, 0, kPoll, 0});
+  seeds.push_back({4,     0,   kReceive,  1,     170, kFrame,  0, 1,     175,       1,  0,
+                   4,     165, 0,         kPoll, 0,   kMove,   0, 180,   kContinue, 0,  170,
+                   kPoll, 0,   kTransfer, 40,    175, kFrame,  0, 2,     175,       20, 0,
+                   4,     170, 0,         kPoll, 1,   kCancel, 0, kPoll, 0});
   // A transfer with an id that comes to life while the frame is on its way.
-  seeds.push_back({0,  kTransfer, 42, 100,       kCancel, 0,   kFrame,    0,  2, 100, 4, 0, 1,
-                   50, kPoll,     0,  kTransfer, 41,      100, kRawBytes, 50, 1, 2,   3, 4});
+  seeds.push_back({0, 0,  kTransfer, 42, 100,       kCancel, 0,   kFrame,    0,  2, 100, 4, 0,
+                   1, 50, kPoll,     0,  kTransfer, 41,      100, kRawBytes, 50, 1, 2,   3, 4});
+  add_lanes(seeds);
+  add_resumed(seeds);
   // The same in records.
   for (std::size_t i = 0, plain = seeds.size(); i < plain; ++i) {
     fuzz::Seed s = seeds[i];
     s[0] |= 128;
-    s.insert(s.begin() + 1, static_cast<std::uint8_t>(i));
+    s.insert(s.begin() + 2, static_cast<std::uint8_t>(i));
     seeds.push_back(s);
   }
   return seeds;

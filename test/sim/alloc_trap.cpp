@@ -45,6 +45,11 @@ void install() {}
 }  // namespace alloc_trap
 
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+// How a long payload is padded (stream_padding.h) depends on where it begins in a line of the
+// cache. That must not depend on what was freed before: a simulation's seed is to give the same
+// always.
+static constexpr size_t kLine = 64, kWholeLines = 16 * 1024;
+
 extern "C" {
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
@@ -54,7 +59,7 @@ void __libc_free(void*);
 
 void* malloc(size_t n) {
   alloc_trap::check("malloc");
-  return __libc_malloc(n);
+  return n < kWholeLines ? __libc_malloc(n) : __libc_memalign(kLine, n);
 }
 void* calloc(size_t n, size_t m) {
   alloc_trap::check("calloc");

@@ -29,7 +29,10 @@ inline std::uint64_t content_word(std::uint64_t key, std::uint64_t index) {
 inline void fill(std::uint8_t* to, std::size_t count, std::uint64_t key) {
   for (std::size_t at = 0; at < count; at += 8) {
     const std::uint64_t word = content_word(key, at / 8);
-    std::memcpy(to + at, &word, std::min<std::size_t>(8, count - at));
+    if (count - at >= 8)  // most of the time: without a call
+      std::memcpy(to + at, &word, 8);
+    else
+      std::memcpy(to + at, &word, count - at);
   }
 }
 
@@ -38,7 +41,12 @@ inline std::size_t right_bytes(const std::uint8_t* is, std::size_t count, std::u
   for (std::size_t at = 0; at < count; at += 8) {
     const std::uint64_t word = content_word(key, at / 8);
     const std::size_t bytes = std::min<std::size_t>(8, count - at);
-    if (std::memcmp(is + at, &word, bytes) == 0) continue;
+    std::uint64_t there = word;
+    if (bytes == 8)  // most of the time: without a call
+      std::memcpy(&there, is + at, 8);
+    else
+      std::memcpy(&there, is + at, bytes);
+    if (there == word) continue;
     std::uint8_t wanted[8];
     std::memcpy(wanted, &word, 8);
     return static_cast<std::size_t>(std::mismatch(is + at, is + at + bytes, wanted).first - is);

@@ -20,6 +20,7 @@
 #include "ch_lite/device/device.h"
 #include "connection_trouble.h"
 #include "content.h"
+#include "drawn_roads.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -225,6 +226,7 @@ struct Sim {
   Random random;
   sim::Faults faults;
   std::unique_ptr<FakeWorld> world;
+  sim::Roads roads;
   std::deque<Rank> ranks;
   std::uint64_t length_max = 0;
   std::size_t slot_bytes = 0;
@@ -316,6 +318,9 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
       fail("rank %d sleeps with its gate closed", host);
   };
   ch_lite::host_settings.tag_ignore_bits = kIgnoredBits;
+  roads.draw(
+      seed, *world, size,
+      g_profile == Profile::kHandlerOnly ? sim::BrokenRoads::kFail : sim::BrokenRoads::kSilent);
   for (int i = 0; i < size; ++i) {
     ranks.emplace_back();
     ranks.back().sim = this;
@@ -328,16 +333,16 @@ void Sim::boot(Rank& r) {
   const int size = static_cast<int>(ranks.size());
   r.peers = std::make_unique<PeerAddress[]>(ranks.size());
   for (int i = 0; i < size; ++i) {
-    r.peers[static_cast<std::size_t>(i)].address = FakeWorld::address(i);
+    roads.publish(i, r.peers[static_cast<std::size_t>(i)]);
     std::snprintf(r.peers[static_cast<std::size_t>(i)].host, sizeof r.peers[0].host, "host%d", i);
   }
   EngineOptions o;
   o.rank = r.id;
   o.size = size;
   o.peers = r.peers.get();
-  o.listeners[0] = world->make_listener(r.id);
+  roads.listen(r.id, *world, o);
   std::memset(o.secret, 7, sizeof o.secret);
-  o.connect_timeout_ns = 2'000'000'000;
+  o.connect_timeout_ns = roads.are_broken() ? 30'000'000'000 : 2'000'000'000;
   sim::draw_options(random, o);
   o.tuning = sim::drawn_tuning(sim::g_seed, r.id);
   sim::draw_lanes(sim::g_seed, r.id, o);
@@ -1041,7 +1046,7 @@ void Sim::drain() {
         idle = 0;
       } else {
         ++idle;
-        world->skip(1'000'000);
+        world->skip(50'000'000);  // some roads are slow
       }
     }
     for (Rank& r : ranks) refused += r.engine->counters().no_memory_in_handler;

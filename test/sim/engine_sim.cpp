@@ -15,170 +15,26 @@
 #include <vector>
 
 #include "alloc_trap.h"
-#include "ch_lite/channel/channel.h"
-#include "ch_lite/channel/channel_state.h"
 #include "connection_trouble.h"
 #include "content.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
-#include "driver.h"
-#include "fake_net.h"
-#include "mplite/engine/engine.h"
-#include "random.h"
+#include "engine_sim.h"
 
-namespace {
+namespace engine_sim {
 
-using mplite::ChannelState;
-using mplite::Engine;
-using mplite::EngineOptions;
-using mplite::PeerAddress;
 using sim::fail;
-using sim::FakeWorld;
 using sim::fill;
 using sim::g_verbose;
-using sim::key_of;
 using sim::kUntouched;
-using sim::Random;
 using sim::right_bytes;
 
-enum class Profile {
-  kClean,
-  kHandlerOnly,
-  kReset,
-  kKill,
-  kConnect,
-  kCorrupt,
-  kStrangers,
-  kMute,
-  kLanes,
-  kResume
-};
-const char* const kProfileNames[] = {"clean",   "handler-only", "reset", "kill",  "connect",
-                                     "corrupt", "strangers",    "mute",  "lanes", "resume"};
+// Of what the message number `number` of one meeting consists.
+static std::uint64_t key_of(int kind, int from, int to, std::uint64_t number, std::size_t meeting) {
+  return sim::key_of(kind, from, to, number + (std::uint64_t{meeting} << 32));
+}
 
-Profile g_profile = Profile::kClean;
-
-constexpr int kControlKind = 1, kChannelKind = 2, kTransferKind = 3;
-
-enum class Say : std::uint32_t { kPlain, kEnvelope, kRts, kCts };
-struct Talk {
-  Say say;
-  std::uint32_t length;  // of the packet
-  std::uint64_t sequence;
-  std::uint64_t a, b;
-};
-constexpr std::uint64_t kInlinePacket =
-    150;  // what the handler sends stays below SendOp::kInlineBytes
-
-struct Sim;
-struct Rank;
-
-// One non-blocking operation of the workload and its memory.
-struct Op {
-  Rank* rank = nullptr;
-  int peer = -1;
-  bool receive = false;
-  int kind = 0;
-  std::uint64_t number = 0;
-  std::uint64_t room = 0;
-  std::vector<std::uint8_t> buffer;
-  MPID_ChannelId id = 0;
-  MPID_TransferId transfer = 0;
-  bool started = false;
-  bool by_callback = false;
-  bool registered = false;  // its callback is known to the channel
-  bool done = false;
-  bool cancelled = false;
-};
-
-struct Pair {  // what this rank knows of one other
-  std::uint64_t control_sent = 0, control_got = 0;
-  std::vector<std::uint64_t> channel_lengths;   // sent to it
-  std::vector<std::uint64_t> transfer_lengths;  // offered to it, by token
-  std::uint64_t transfers_ended =
-      0;  // offered to it: its receives that completed or were cancelled (counted there)
-  std::uint64_t channel_announced = 0, channel_posted = 0, channel_got = 0;
-  std::uint64_t transfers_announced = 0, transfers_got = 0;
-  int lost = 0;
-};
-
-struct Rank {
-  Sim* sim = nullptr;
-  int id = -1;
-  bool alive = true;
-  bool in_handler = false;
-  bool armed = false;  // its handler may run at any boundary
-  bool self_signal = false;
-  bool blocked = false;  // inside a call that waits
-  std::unique_ptr<PeerAddress[]> peers;
-  std::unique_ptr<mplite::ProtectedNet> protected_net;
-  std::unique_ptr<Engine> engine;
-  std::unique_ptr<ChannelState> channel;
-  std::vector<Pair> pairs;
-  std::vector<std::unique_ptr<Op>> ops;
-  std::uint64_t handler_runs = 0, turned_away = 0;
-};
-
-struct Sim {
-  explicit Sim(std::uint64_t seed);
-  void run();
-
-  void draw_roads(std::uint64_t seed);
-  void boot(Rank& r);
-  void bind(Rank& r) { mplite::channel_bind(r.channel.get()); }
-  void act(Rank& r, bool may_block);
-  void progress(Rank& r);
-  void on_control(Rank& r, int from, const std::uint8_t* bytes, int length);
-  void run_handler(Rank& r, int signo = sim::kMainSignal);
-  void run_in_handler(Rank& r, bool for_callers = false);
-  void step_ordinary(Rank& r);
-  void test_ops(Rank& r);
-  void finish_op(Op& op, std::int64_t result);
-  int say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::uint64_t filler);
-  void send_channel(Rank& r, int to, bool may_block);
-  void post_channel(Rank& r, int from);
-  void watch(Op& op);
-  void start_transfer_receive(Op& op);
-  void send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id);
-  void cancel_some(Rank& r);
-  void check_call(Rank& r, int peer, std::int64_t rc, const char* call);
-  bool quiet(std::string* why);
-  void trouble();
-  void stranger();
-  void kill(Rank& r);
-  void drain();
-
-  static void on_done(void* arg, std::int64_t result);
-  static void on_lost(void* arg, int peer, int error);
-
-  // Calls into the library, with the trap set when the handler does it.
-  template <typename F>
-  auto lib(Rank& r, F f) {
-    const int before = alloc_trap::t_armed;
-    alloc_trap::t_armed = r.in_handler ? 1 : 0;
-    auto result = f();
-    alloc_trap::t_armed = before;
-    return result;
-  }
-
-  Random random;
-  sim::Faults faults;
-  std::unique_ptr<FakeWorld> world;
-  std::vector<Rank> ranks;
-  std::uint64_t length_max = 0, control_max = 0;
-  std::uint64_t actions = 0;
-  bool winding_down = false;
-  bool loss_allowed = false;
-  std::uint8_t protection = 0;
-  bool check_content = true;
-  std::vector<int> strangers;
-  std::vector<int> addresses;  // how many each rank has
-  bool roads_are_broken = false;
-};
-
-Sim* g_sim = nullptr;
-
-sim::Faults choose_faults(Random& random, Profile profile) {
+static sim::Faults choose_faults(Random& random, Profile profile) {
   sim::Faults f;
   static const int shorts[] = {0, 100, 300, 700};
   f.short_io = shorts[random.below(4)];
@@ -201,15 +57,23 @@ sim::Faults choose_faults(Random& random, Profile profile) {
       break;
     case Profile::kCorrupt: f.corrupt = 4; break;
     case Profile::kStrangers: f.no_descriptor = random.chance(300) ? 60 : 0; break;
+    case Profile::kJobs:
+      if (random.chance(400)) f.reset = 4;
+      if (random.chance(300)) f.no_descriptor = 40;
+      // A connection that has broken could not be made again.
+      if (f.reset == 0 && f.no_descriptor > 0) f.refuse = f.unanswered = 40;
+      break;
     default: break;
   }
   return f;
 }
 
 Sim::Sim(std::uint64_t seed) : random(seed) {
-  g_sim = this;
   faults = choose_faults(random, g_profile);
-  const int size = static_cast<int>(random.between(2, g_profile == Profile::kCorrupt ? 3 : 5));
+  const int size =
+      g_profile == Profile::kJobs
+          ? kProcessesMax
+          : static_cast<int>(random.between(2, g_profile == Profile::kCorrupt ? 3 : 5));
   world = std::make_unique<FakeWorld>(random.next(), size, faults);
   loss_allowed = g_profile == Profile::kReset || g_profile == Profile::kKill ||
                  g_profile == Profile::kConnect || g_profile == Profile::kCorrupt ||
@@ -221,6 +85,7 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
   if (faults.short_io > 300) length_max = std::min<std::uint64_t>(length_max, 20'000);
   control_max = std::min<std::uint64_t>(length_max, MPID_CONTROL_BYTES_MAX - sizeof(Talk));
   actions = random.between(50, 1500);
+  if (g_profile == Profile::kJobs) actions *= 2;  // a part of them are not traffic
   world->misuse = [](const char* what) {
     fail("the engine calls %s with a descriptor that is closed or not its own", what);
   };
@@ -238,54 +103,63 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
     for (Rank& r : ranks)
       if (&r != &sleeper && r.alive && !r.blocked && random.chance(700)) step_ordinary(r);
     bind(sleeper);
+    // Where nothing comes any more but the end of a time limit.
+    std::uint64_t now_moved = 0;
+    for (const Rank& r : ranks)
+      if (r.alive) now_moved += r.engine->counters().bytes_in;
+    vain_sleeps = now_moved == moved ? vain_sleeps + 1 : 0;
+    moved = now_moved;
+    if (vain_sleeps > 200) world->skip(1'000'000);
   };
   ranks.resize(static_cast<std::size_t>(size));
-  draw_roads(seed);
+  // Processes of other jobs know the first address only.
+  roads.draw(
+      seed, *world, size,
+      g_profile == Profile::kHandlerOnly ? sim::BrokenRoads::kFail : sim::BrokenRoads::kSilent,
+      g_profile == Profile::kJobs);
   for (int i = 0; i < size; ++i) {
     ranks[static_cast<std::size_t>(i)].sim = this;
     ranks[static_cast<std::size_t>(i)].id = i;
-    boot(ranks[static_cast<std::size_t>(i)]);
   }
+  if (g_profile == Profile::kJobs)
+    draw_jobs();
+  else
+    new_job(0, size);
 }
 
-// Addresses of each rank, of which some lead nowhere and one to it.
-void Sim::draw_roads(std::uint64_t seed) {
-  Random roads(seed * 2 + 1);
-  for (int i = 0; i < static_cast<int>(ranks.size()); ++i) {
-    const int count = static_cast<int>(roads.chance(512) ? 1 : roads.between(2, 4));
-    addresses.push_back(count);
-    const int good = static_cast<int>(roads.below(static_cast<std::uint64_t>(count)));
-    for (int k = 0; k < count; ++k) {
-      if (roads.chance(256))
-        world->slow_down(i, k, static_cast<std::int64_t>(roads.below(1'000'000'000)));
-      if (k == good || roads.chance(512)) continue;
-      // Silence takes who polls and looks at the clock.
-      static const int errors[] = {EHOSTUNREACH, ECONNREFUSED, -1};
-      world->set_road(i, k, errors[roads.below(g_profile == Profile::kHandlerOnly ? 2 : 3)]);
-      roads_are_broken = true;
-    }
+// From now on these ranks are alive.
+void Sim::new_job(int first, int size) {
+  for (int i = first; i < first + size; ++i) {
+    Rank& r = ranks[static_cast<std::size_t>(i)];
+    r.job = first;
+    r.job_size = size;
+    r.alive = true;
+    std::uint8_t secret[mplite::kKeyBytes] = {};
+    for (auto& byte : secret)
+      if (g_profile == Profile::kJobs) byte = static_cast<std::uint8_t>(random.next());
+    r.keys = mplite::make_key_pair(secret);
   }
+  for (int i = first; i < first + size; ++i) boot(ranks[static_cast<std::size_t>(i)]);
 }
 
 void Sim::boot(Rank& r) {
-  const int size = static_cast<int>(ranks.size());
-  r.peers = std::make_unique<PeerAddress[]>(ranks.size());
+  const int size = r.job_size;
+  r.peers = std::make_unique<PeerAddress[]>(static_cast<std::size_t>(size));
   for (int i = 0; i < size; ++i) {
     PeerAddress& peer = r.peers[static_cast<std::size_t>(i)];
-    peer.address = FakeWorld::address(i);
-    for (int k = 1; k < addresses[static_cast<std::size_t>(i)]; ++k)
-      peer.more[k - 1] = mplite::compact(FakeWorld::address(i, k));
-    std::snprintf(r.peers[static_cast<std::size_t>(i)].host, sizeof r.peers[0].host, "host%d", i);
+    const int host = r.job + i;
+    roads.publish(host, peer);
+    std::snprintf(peer.host, sizeof peer.host, "host%d", host);
+    std::memcpy(peer.name_key, ranks[static_cast<std::size_t>(host)].keys.open,
+                sizeof peer.name_key);
   }
   EngineOptions o;
-  o.rank = r.id;
+  o.rank = r.id - r.job;
   o.size = size;
   o.peers = r.peers.get();
-  o.listeners[0] = world->make_listener(r.id);
-  for (int k = 1; k < addresses[static_cast<std::size_t>(r.id)]; ++k)
-    o.listeners[static_cast<std::size_t>(k)] = world->make_listener(r.id, k);
+  roads.listen(r.id, *world, o);
   std::memset(o.secret, 7, sizeof o.secret);
-  o.connect_timeout_ns = roads_are_broken ? 30'000'000'000 : 2'000'000'000;
+  o.connect_timeout_ns = roads.are_broken() ? 30'000'000'000 : 2'000'000'000;
   static const std::uint32_t frames[] = {1, 100, 4'096, 65'536, 262'144};
   o.frame_bytes = frames[random.below(5)];
   if (o.frame_bytes < 100 && length_max > 3'000) o.frame_bytes = 100;
@@ -302,9 +176,11 @@ void Sim::boot(Rank& r) {
     o.stream.keepalive_interval_s = 1;
   }
   o.protection = protection;
+  if (g_profile == Profile::kJobs) prepare_for_jobs(r, o);
   r.engine =
       std::make_unique<Engine>(sim::sockets_of(world->net(r.id), o.protection, r.protected_net), o);
   if (r.engine->start() != 0) fail("rank %d does not start", r.id);
+  r.engine->set_window(kWindow);
   r.channel = std::make_unique<ChannelState>(*r.engine);
   r.channel->wait_policy = {0, 1'000, 50'000};
   bind(r);
@@ -317,6 +193,7 @@ void Sim::boot(Rank& r) {
       },
       &r);
   MPID_ChannelSetLost(on_lost, &r);
+  MPID_ChannelSetIntroduce(on_introduce, &r);
   r.engine->gate().set_drain(
       [](void* arg) {
         auto* rank = static_cast<Rank*>(arg);
@@ -394,7 +271,7 @@ void Sim::progress(Rank& r) {
     std::vector<std::uint8_t> copy(bytes, bytes + std::min<int>(length, sizeof packet));
     if (more == 0 && lib(r, [] { return MPID_ControlMsgMore(); }) != 0)
       fail("rank %d: a control packet behind one that came alone", r.id);
-    on_control(r, from, copy.data(), length);
+    on_control(r, named_by(r, from), copy.data(), length);
   }
 }
 
@@ -407,16 +284,18 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
   if (!check_content) {
     if (length < static_cast<int>(sizeof talk)) return;
     std::memcpy(&talk, bytes, sizeof talk);
-    const Pair& theirs =
-        ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)];
-    if (talk.say == Say::kEnvelope && talk.a >= theirs.channel_lengths.size()) return;
-    if (talk.say == Say::kCts && talk.a >= p.transfer_lengths.size()) return;
+    if (talk.say == Say::kEnvelope && talk.a >= sent_by(from, r).channel_lengths.size()) return;
+    if (talk.say == Say::kCts && talk.a >= p.sent().transfer_lengths.size()) return;
     if (talk.say == Say::kRts && talk.b > 4 * length_max) return;
     ++p.control_got;
   } else {
     if (length < static_cast<int>(sizeof talk))
       fail("rank %d: control packet of %d bytes from rank %d", r.id, length, from);
     std::memcpy(&talk, bytes, sizeof talk);
+    if (p.heard < 0 && talk.meeting > p.heard_before) p.heard = talk.meeting;
+    if (talk.meeting != p.heard)
+      fail("rank %d: control packet of meeting %d from rank %d in meeting %d (%d before)", r.id,
+           talk.meeting, from, p.heard, p.heard_before);
     if (talk.sequence != p.control_got)
       fail("rank %d: control packet %llu from rank %d where %llu is due", r.id,
            static_cast<unsigned long long>(talk.sequence), from,
@@ -424,7 +303,8 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
     if (static_cast<int>(talk.length) != length)
       fail("rank %d: control packet of %d bytes from rank %d, sent with %u", r.id, length, from,
            talk.length);
-    const std::uint64_t key = key_of(kControlKind, from, r.id, talk.sequence);
+    const std::uint64_t key =
+        key_of(kControlKind, from, r.id, talk.sequence, static_cast<std::size_t>(p.heard));
     const std::size_t right = right_bytes(bytes + sizeof talk, talk.length - sizeof talk, key);
     if (right != talk.length - sizeof talk)
       fail("rank %d: byte %zu of control packet %llu from rank %d is wrong", r.id,
@@ -445,7 +325,6 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
         post_channel(r, from);
       break;
     case Say::kRts: {
-      ++p.transfers_announced;
       auto op = std::make_unique<Op>();
       op->rank = &r;
       op->peer = from;
@@ -456,7 +335,8 @@ void Sim::on_control(Rank& r, int from, const std::uint8_t* bytes, int length) {
       op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
       op->buffer.assign(op->room + 16, kUntouched);
       const int rc = lib(r, [&] {
-        return MPID_CreateRecvTransfer(op->buffer.data(), op->room, from, &op->transfer);
+        return MPID_CreateRecvTransfer(op->buffer.data(), op->room, number_of(r, from),
+                                       &op->transfer);
       });
       if (rc < 0) {
         check_call(r, from, rc, "MPID_CreateRecvTransfer");
@@ -481,21 +361,28 @@ void Sim::check_call(Rank& r, int peer, std::int64_t rc, const char* call) {
   if (rc >= 0) return;
   if (rc == -ENOBUFS && r.in_handler)
     fail("rank %d: %s gives ENOBUFS in the handler after headroom", r.id, call);
-  if (!loss_allowed)
+  if (!may_lose(r, peer))
     fail("rank %d: %s towards rank %d gives %s", r.id, call, peer, strerror(static_cast<int>(-rc)));
-  if (!lib(r, [&] { return MPID_ChannelPeerError(peer); }) && rc != -ENOBUFS)
+  if (!lib(r, [&] { return MPID_ChannelPeerError(number_of(r, peer)); }) && rc != -ENOBUFS)
     fail("rank %d: %s towards rank %d gives %s, but the peer is not lost", r.id, call, peer,
          strerror(static_cast<int>(-rc)));
 }
 
 int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::uint64_t filler) {
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
+  const std::size_t meeting = p.meetings.size() - 1;
+  const int number = number_of(r, to);
   std::vector<std::uint8_t> packet(sizeof(Talk) + filler);
-  Talk talk = {what, static_cast<std::uint32_t>(packet.size()), p.control_sent, a, b};
-  const std::uint64_t key = key_of(kControlKind, r.id, to, talk.sequence);
+  Talk talk = {what,
+               static_cast<std::uint16_t>(meeting),
+               static_cast<std::uint32_t>(packet.size()),
+               p.sent().control,
+               a,
+               b};
+  const std::uint64_t key = key_of(kControlKind, r.id, to, talk.sequence, meeting);
   fill(packet.data() + sizeof talk, filler, key);
   std::memcpy(packet.data(), &talk, sizeof talk);
-  ++p.control_sent;  // before: the call may run callbacks that say more
+  ++p.sent().control;  // before: the call may run callbacks that say more
   const bool in_place = !r.in_handler && random.chance(300), split = random.chance(300);
   const std::size_t head = split ? sizeof(Talk) + random.below(filler + 1) : packet.size();
   if (in_place) packet.insert(packet.begin(), MPID_CONTROL_HEAD, 0xee);
@@ -504,11 +391,11 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
     const int rest = in_place ? static_cast<int>(packet.size() - MPID_CONTROL_HEAD - head) : 0;
     return in_place
                ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(head),
-                                         packet.data() + MPID_CONTROL_HEAD + head, rest, to)
+                                         packet.data() + MPID_CONTROL_HEAD + head, rest, number)
            : split
                ? MPID_SendControlData(packet.data(), static_cast<int>(head), packet.data() + head,
-                                      static_cast<int>(packet.size() - head), to)
-               : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), to);
+                                      static_cast<int>(packet.size() - head), number)
+               : MPID_SendControl(packet.data(), static_cast<int>(packet.size()), number);
   });
   check_call(r, to, rc, "MPID_SendControl");
   return rc;
@@ -522,18 +409,17 @@ void Sim::finish_op(Op& op, std::int64_t result) {
   Pair& p = r.pairs[static_cast<std::size_t>(op.peer)];
   if (result < 0) {
     // ECANCELED: the engine went away under it
-    if (!(loss_allowed || !r.alive))
+    if (!(may_lose(r, op.peer) || !r.alive))
       fail("rank %d: an operation with rank %d fails: %s", r.id, op.peer,
            strerror(static_cast<int>(-result)));
-    if (r.alive && MPID_ChannelPeerError(op.peer) == 0)
+    if (r.alive && MPID_ChannelPeerError(number_of(r, op.peer)) == 0)
       fail("rank %d: an operation with rank %d fails (%s), but the peer is not lost", r.id, op.peer,
            strerror(static_cast<int>(-result)));
     std::vector<std::uint8_t>().swap(op.buffer);
     return;
   }
   if (op.receive) {
-    const Rank& sender = ranks[static_cast<std::size_t>(op.peer)];
-    const Pair& theirs = sender.pairs[static_cast<std::size_t>(r.id)];
+    const Sent& theirs = sent_by(op.peer, r);
     const auto& lengths =
         op.kind == kChannelKind ? theirs.channel_lengths : theirs.transfer_lengths;
     if (op.kind == kChannelKind)
@@ -549,8 +435,9 @@ void Sim::finish_op(Op& op, std::int64_t result) {
         fail("rank %d: message of kind %d number %llu from rank %d has %lld bytes, sent with %llu",
              r.id, op.kind, static_cast<unsigned long long>(op.number), op.peer,
              static_cast<long long>(result), static_cast<unsigned long long>(length));
-      const std::size_t right = right_bytes(op.buffer, std::min(length, op.room),
-                                            key_of(op.kind, op.peer, r.id, op.number));
+      const std::size_t right =
+          right_bytes(op.buffer, std::min(length, op.room),
+                      key_of(op.kind, op.peer, r.id, op.number, static_cast<std::size_t>(p.heard)));
       if (right != op.buffer.size())
         fail(
             "rank %d: byte %zu of message kind %d number %llu from rank %d (length %llu, room "
@@ -572,16 +459,18 @@ void Sim::on_done(void* arg, std::int64_t result) {
   op->rank->sim->finish_op(*op, result);
 }
 
-void Sim::on_lost(void* arg, int peer, int error) {
+void Sim::on_lost(void* arg, int number, int error) {
   alloc_trap::Pardon pardon;
   auto* r = static_cast<Rank*>(arg);
   Sim& s = *r->sim;
+  const int peer = s.named_by(*r, number);
   if (g_verbose) std::fprintf(stderr, "rank %d loses rank %d: %s\n", r->id, peer, strerror(error));
-  if (!s.loss_allowed) fail("rank %d loses rank %d: %s", r->id, peer, strerror(error));
+  if (!s.may_lose(*r, peer)) fail("rank %d loses rank %d: %s", r->id, peer, strerror(error));
   Pair& p = r->pairs[static_cast<std::size_t>(peer)];
   if (p.lost != 0) fail("rank %d is told twice that rank %d is lost", r->id, peer);
   if (error <= 0) fail("rank %d loses rank %d with errno %d", r->id, peer, error);
   p.lost = error;
+  if (s.is_foreign(*r, peer)) s.check_foreign_loss(*r, peer, number);
   for (const auto& op : r->ops)
     if (op->peer == peer && op->registered && !op->done && !op->cancelled)
       fail("rank %d: rank %d is lost and an operation on it did not complete", r->id, peer);
@@ -593,32 +482,36 @@ void Sim::send_channel(Rank& r, int to, bool may_block) {
   op->rank = &r;
   op->peer = to;
   op->kind = kChannelKind;
-  op->number = p.channel_lengths.size();
+  op->number = p.sent().channel_lengths.size();
+  const int number = number_of(r, to);
   const std::uint64_t length = random.length(length_max);
   op->buffer.resize(length);
-  fill(op->buffer.data(), length, key_of(kChannelKind, r.id, to, op->number));
+  fill(op->buffer.data(), length,
+       key_of(kChannelKind, r.id, to, op->number, p.meetings.size() - 1));
   op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
-  p.channel_lengths.push_back(length);
+  p.sent().channel_lengths.push_back(length);
   // Both leave before anything else can: in real use the gate is held over the two.
   mplite::Hold gate(r.engine->gate());
   const bool held = random.chance(600);
-  if (held) MPID_ChannelHold(to);
+  if (held) MPID_ChannelHold(number);
   int rc = say(r, to, Say::kEnvelope, op->number, length, random.below(64));
   if (rc >= 0) {
     if (may_block && random.chance(300)) {
-      if (held) MPID_ChannelRelease(to);
+      if (held) MPID_ChannelRelease(number);
       r.blocked = true;
+      r.blocked_by = to;
       r.engine->gate().leave();  // a call that waits is made with the gate open
-      rc = MPID_SendChannel(op->buffer.data(), length, to);
+      rc = MPID_SendChannel(op->buffer.data(), length, number);
       r.engine->gate().enter();
       r.blocked = false;
+      r.blocked_by = -1;
       check_call(r, to, rc, "MPID_SendChannel");
       if (length > 0) std::memset(op->buffer.data(), 0xdd, length);
       return;
     }
     Op* kept = op.get();
     r.ops.push_back(std::move(op));
-    rc = MPID_ISendChannel(kept->buffer.data(), length, to, &kept->id);
+    rc = MPID_ISendChannel(kept->buffer.data(), length, number, &kept->id);
     check_call(r, to, rc, "MPID_ISendChannel");
     if (rc < 0)
       kept->done = true;
@@ -627,13 +520,13 @@ void Sim::send_channel(Rank& r, int to, bool may_block) {
     else if (kept->by_callback)
       watch(*kept);
   }
-  if (held) MPID_ChannelRelease(to);
+  if (held) MPID_ChannelRelease(number);
 }
 
 void Sim::post_channel(Rank& r, int from) {
   Pair& p = r.pairs[static_cast<std::size_t>(from)];
   if (p.lost != 0) return;
-  const Pair& theirs = ranks[static_cast<std::size_t>(from)].pairs[static_cast<std::size_t>(r.id)];
+  const Sent& theirs = sent_by(from, r);
   auto op = std::make_unique<Op>();
   op->rank = &r;
   op->peer = from;
@@ -649,8 +542,9 @@ void Sim::post_channel(Rank& r, int from) {
   ++p.channel_posted;
   Op* kept = op.get();
   r.ops.push_back(std::move(op));
-  const int rc = lib(
-      r, [&] { return MPID_IRecvFromChannel(kept->buffer.data(), kept->room, from, &kept->id); });
+  const int rc = lib(r, [&] {
+    return MPID_IRecvFromChannel(kept->buffer.data(), kept->room, number_of(r, from), &kept->id);
+  });
   check_call(r, from, rc, "MPID_IRecvFromChannel");
   if (rc < 0) {
     kept->done = true;
@@ -672,7 +566,8 @@ void Sim::start_transfer_receive(Op& op) {
   op.started = true;
   // Here and nowhere before is the buffer known: a piece that came early must wait.
   const int rc = lib(r, [&] {
-    return MPID_StartNBRecvTransfer(op.buffer.data(), op.room, op.peer, op.transfer, &op.id);
+    return MPID_StartNBRecvTransfer(op.buffer.data(), op.room, number_of(r, op.peer), op.transfer,
+                                    &op.id);
   });
   check_call(r, op.peer, rc, "MPID_StartNBRecvTransfer");
   if (rc < 0)
@@ -683,20 +578,22 @@ void Sim::start_transfer_receive(Op& op) {
 
 void Sim::send_transfer(Rank& r, int to, std::uint64_t token, MPID_TransferId id) {
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
-  if (token >= p.transfer_lengths.size())
+  if (token >= p.sent().transfer_lengths.size())
     fail("rank %d: CTS for a transfer that was never offered", r.id);
   auto op = std::make_unique<Op>();
   op->rank = &r;
   op->peer = to;
   op->kind = kTransferKind;
   op->number = token;
-  op->buffer.resize(p.transfer_lengths[token]);
-  fill(op->buffer.data(), op->buffer.size(), key_of(kTransferKind, r.id, to, token));
+  op->buffer.resize(p.sent().transfer_lengths[token]);
+  fill(op->buffer.data(), op->buffer.size(),
+       key_of(kTransferKind, r.id, to, token, p.meetings.size() - 1));
   op->by_callback = random.chance(600) || g_profile == Profile::kHandlerOnly;
   Op* kept = op.get();
   r.ops.push_back(std::move(op));
   const int rc = lib(r, [&] {
-    return MPID_StartNBSendTransfer(kept->buffer.data(), kept->buffer.size(), to, id, &kept->id);
+    return MPID_StartNBSendTransfer(kept->buffer.data(), kept->buffer.size(), number_of(r, to), id,
+                                    &kept->id);
   });
   check_call(r, to, rc, "MPID_StartNBSendTransfer");
   if (rc < 0)
@@ -721,7 +618,8 @@ void Sim::cancel_some(Rank& r) {
     if (MPID_TestNBRecvTransfer(op->transfer) != -EINVAL)
       fail("rank %d: the id of a cancelled transfer is still known", r.id);
     MPID_ChannelId again = 0;
-    if (MPID_StartNBRecvTransfer(nullptr, 0, op->peer, op->transfer, &again) != -EINVAL)
+    if (MPID_StartNBRecvTransfer(nullptr, 0, number_of(r, op->peer), op->transfer, &again) !=
+        -EINVAL)
       fail("rank %d: a cancelled transfer can be started", r.id);
     return;
   }
@@ -779,7 +677,17 @@ void Sim::act(Rank& r, bool may_block) {
     sim::switch_signals(r, [&] { progress(r); });
   int to = static_cast<int>(random.below(ranks.size()));
   if (to == r.id) to = (to + 1) % static_cast<int>(ranks.size());
+  if (g_profile == Profile::kJobs) {
+    if (r.leaving > 0) return step_ordinary(r);
+    if (random.chance(150)) return act_between_jobs(r);
+    if (!may_talk(r, to)) return step_ordinary(r);
+    if (r.pairs[static_cast<std::size_t>(to)].lost != 0 && is_foreign(r, to) && random.chance(300))
+      return connect(r, to);
+  }
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
+  const int number = number_of(r, to);
+  // Nobody may be there who takes it.
+  if (is_foreign(r, to) && p.heard < 0) may_block = false;
   switch (random.below(12)) {
     case 0:
     case 1:
@@ -792,15 +700,15 @@ void Sim::act(Rank& r, bool may_block) {
     case 4:
     case 5:
       if (p.lost == 0) {
-        p.transfer_lengths.push_back(random.length(length_max));
-        say(r, to, Say::kRts, p.transfer_lengths.size() - 1, p.transfer_lengths.back(),
-            random.below(100));
+        auto& lengths = p.sent().transfer_lengths;
+        lengths.push_back(random.length(length_max));
+        say(r, to, Say::kRts, lengths.size() - 1, lengths.back(), random.below(100));
       }
       break;
     case 6:
       if (g_profile != Profile::kHandlerOnly) cancel_some(r);
       break;
-    case 7: MPID_ChannelPrefer(to); break;
+    case 7: MPID_ChannelPrefer(number); break;
     case 8:  // receives ahead of their envelopes
       if (p.lost == 0 && p.channel_posted < p.channel_announced + 3) post_channel(r, to);
       break;
@@ -811,22 +719,22 @@ void Sim::act(Rank& r, bool may_block) {
     case 10:  // several packets in one system call
       if (p.lost == 0) {
         mplite::Hold gate(r.engine->gate());
-        MPID_ChannelHold(to);
+        MPID_ChannelHold(number);
         for (std::uint64_t n = random.below(12); n > 0 && p.lost == 0; --n)
           say(r, to, Say::kPlain, 0, 0, random.below(std::min<std::uint64_t>(control_max, 400)));
-        MPID_ChannelRelease(to);
+        MPID_ChannelRelease(number);
       }
       break;
     default: step_ordinary(r);
   }
   if (p.lost != 0 && random.chance(50)) {  // a lost peer stays lost and says so
-    Talk talk = {Say::kPlain, sizeof(Talk), 0, 0, 0};
-    if (MPID_SendControl(&talk, sizeof talk, to) >= 0)
+    Talk talk = {Say::kPlain, 0, sizeof(Talk), 0, 0, 0};
+    if (MPID_SendControl(&talk, sizeof talk, number) >= 0)
       fail("rank %d: a lost peer takes a packet", r.id);
     MPID_ChannelId id = 0;
-    if (MPID_IRecvFromChannel(&talk, sizeof talk, to, &id) >= 0)
+    if (MPID_IRecvFromChannel(&talk, sizeof talk, number, &id) >= 0)
       fail("rank %d: a receive from a lost peer can be posted", r.id);
-    if (MPID_SendChannel(&talk, sizeof talk, to) >= 0)
+    if (MPID_SendChannel(&talk, sizeof talk, number) >= 0)
       fail("rank %d: a lost peer takes a channel message", r.id);
   }
 }
@@ -902,6 +810,7 @@ void Sim::trouble() {
         world->cut(static_cast<int>(random.below(ranks.size())),
                    static_cast<int>(random.below(ranks.size())));
       break;
+    case Profile::kJobs: jobs_come_and_go(); break;
     default: break;
   }
 }
@@ -913,11 +822,18 @@ bool Sim::quiet(std::string* why) {
     if (!r.alive) continue;
     bind(r);
     for (Rank& other : ranks) {
-      if (&other == &r) continue;
+      if (&other == &r || other.pairs.empty()) continue;
+      if (std::string unknown; g_profile == Profile::kJobs && !knows_all_of(r, other, unknown)) {
+        if (why != nullptr) *why = unknown;
+        return false;
+      }
       const Pair& mine = r.pairs[static_cast<std::size_t>(other.id)];
-      const Pair& theirs = other.pairs[static_cast<std::size_t>(r.id)];
-      const bool whole = mine.lost == 0 && theirs.lost == 0 && other.alive && check_content;
-      if (whole && (mine.control_got != theirs.control_sent ||
+      const Pair& pair = other.pairs[static_cast<std::size_t>(r.id)];
+      const Sent& theirs = pair.sent();
+      const bool connected = number_of(r, other.id) >= 0 && number_of(other, r.id) >= 0;
+      const bool whole =
+          connected && mine.lost == 0 && pair.lost == 0 && other.alive && check_content;
+      if (whole && (mine.control_got != theirs.control ||
                     mine.channel_got != theirs.channel_lengths.size() ||
                     mine.transfers_got != theirs.transfer_lengths.size())) {
         std::snprintf(
@@ -925,7 +841,7 @@ bool Sim::quiet(std::string* why) {
             "rank %d has from rank %d %llu of %llu control packets, %llu of %zu channel messages, "
             "%llu of %zu transfers",
             r.id, other.id, static_cast<unsigned long long>(mine.control_got),
-            static_cast<unsigned long long>(theirs.control_sent),
+            static_cast<unsigned long long>(theirs.control),
             static_cast<unsigned long long>(mine.channel_got), theirs.channel_lengths.size(),
             static_cast<unsigned long long>(mine.transfers_got), theirs.transfer_lengths.size());
         if (why != nullptr) *why = text;
@@ -939,10 +855,12 @@ bool Sim::quiet(std::string* why) {
       const Pair& theirs = other.pairs[static_cast<std::size_t>(r.id)];
       // A receive posted ahead of a message that nobody sends, or from whom nobody hears any more,
       // stays; a send does not.
-      const bool ahead = op->receive && mine.lost == 0 &&
-                         (op->kind == kChannelKind && op->number >= theirs.channel_lengths.size());
+      const bool ahead =
+          op->receive && mine.lost == 0 &&
+          (op->kind == kChannelKind && op->number >= theirs.sent().channel_lengths.size());
       const bool limbo =
-          op->receive && mine.lost == 0 && (theirs.lost != 0 || !other.alive || !check_content);
+          op->receive && mine.lost == 0 &&
+          (theirs.lost != 0 || !other.alive || !check_content || number_of(other, r.id) < 0);
       if (ahead || limbo) continue;
       std::snprintf(text, sizeof text,
                     "rank %d: %s of kind %d number %llu with rank %d is not complete (lost here "
@@ -1004,6 +922,7 @@ void Sim::drain() {
   int quiet_turns = 0;
   // A waiting engine looks for silent peers every 16 x 4096 polls.
   const bool settled = sim::settle(*world, ranks, 100'000, [&](int turn) {
+    if (g_profile == Profile::kJobs) answer_all();
     for (Rank& r : ranks) step_ordinary(r);
     if (g_profile == Profile::kCorrupt && turn == 3'000)
       sim::part_all(*world, static_cast<int>(ranks.size()));
@@ -1026,6 +945,7 @@ void Sim::run() {
     if (random.chance(50)) world->skip(100'000);
   }
   drain();
+  if (g_profile == Profile::kJobs) hear_goodbyes();
   std::uint64_t signals = 0, away = 0;
   for (Rank& r : ranks) {
     signals += r.handler_runs;
@@ -1054,9 +974,10 @@ void Sim::run() {
         static_cast<unsigned long long>(signals), static_cast<unsigned long long>(away));
 }
 
-}  // namespace
+}  // namespace engine_sim
 
 int main(int argc, char** argv) {
+  using namespace engine_sim;
   return sim::drive(argc, argv, "engine_sim", kProfileNames,
                     [](std::uint64_t seed, std::size_t profile) {
                       g_profile = static_cast<Profile>(profile);

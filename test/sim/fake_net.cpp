@@ -32,6 +32,7 @@ FakeWorld::FakeWorld(std::uint64_t seed, int hosts, const Faults& faults)
   call_signal_.resize(count);
   dead_.resize(count);
   by_host_.resize(count);
+  ever_.resize(count);
   for (int i = 0; i < hosts; ++i) nets_.push_back(std::make_unique<FakeNet>(*this, i));
 }
 
@@ -51,8 +52,10 @@ sockaddr_storage FakeWorld::address(int host, int network) {
 int FakeWorld::add(Socket socket) {
   sockets_.push_back(std::move(socket));
   const int index = static_cast<int>(sockets_.size()) - 1;
-  if (sockets_.back().host >= 0)
-    by_host_[static_cast<std::size_t>(sockets_.back().host)].push_back(index);
+  if (sockets_.back().host < 0) return index;
+  const auto host = static_cast<std::size_t>(sockets_.back().host);
+  sockets_.back().ordinal = ever_[host]++;
+  by_host_[host].push_back(index);
   return index;
 }
 
@@ -82,11 +85,12 @@ std::int64_t FakeWorld::last_arrival(const Socket& s) const {
   return last;
 }
 
-std::uint64_t FakeWorld::readable_bytes(const Socket& s) const {
+// Of which there may be more, if they are enough.
+std::uint64_t FakeWorld::readable_bytes(const Socket& s, std::uint64_t enough) const {
   std::uint64_t sum = 0;
   const std::int64_t last = last_arrival(s);
   for (const Chunk& c : s.in) {
-    if (c.due > last) break;
+    if (c.due > last || sum >= enough) break;
     sum += c.bytes.size() - c.used;
   }
   return sum;
@@ -99,7 +103,8 @@ std::uint64_t FakeWorld::room_towards(const Socket& s) const {
 
 // As epoll and O_ASYNC see it: with a low-water mark less than that is silence, and a full send
 // buffer is writable again when a third is free.
-unsigned FakeWorld::ready(const Socket& s) const {
+// Only of what is wanted, unless the socket has failed.
+unsigned FakeWorld::ready(const Socket& s, unsigned wanted) const {
   using mplite::kReadable;
   using mplite::kWritable;
   switch (s.kind) {
@@ -110,9 +115,11 @@ unsigned FakeWorld::ready(const Socket& s) const {
     case Kind::kStream: {
       if (s.reset_due >= 0 && s.reset_due <= now_) return kReadable | kWritable;
       unsigned bits = 0;
-      if (readable_bytes(s) >= static_cast<std::uint64_t>(s.low_water) ||
-          (s.fin_due >= 0 && s.fin_due <= now_))
+      const auto mark = static_cast<std::uint64_t>(s.low_water);
+      if ((wanted & kReadable) != 0 &&
+          (readable_bytes(s, mark) >= mark || (s.fin_due >= 0 && s.fin_due <= now_)))
         bits |= kReadable;
+      if ((wanted & kWritable) == 0) return bits;
       const Socket& far = sockets_[static_cast<std::size_t>(s.other)];
       if (far.kind == Kind::kClosed || (room_towards(s) > 0 && room_towards(s) >= far.capacity / 3))
         bits |= kWritable;
@@ -126,7 +133,7 @@ unsigned FakeWorld::event(const Socket& s) const {
   if (!s.watched || s.kind == Kind::kClosed) return 0;
   const bool failed =
       s.reset_due >= 0 && s.reset_due <= now_;  // errors are told whatever the interest
-  return failed ? ready(s) : ready(s) & s.interest;
+  return failed ? ready(s) : ready(s, s.interest) & s.interest;
 }
 
 bool FakeWorld::has_event(int host) const {
@@ -204,7 +211,8 @@ void FakeWorld::slow_down(int host, int network, std::int64_t ns) {
 
 void FakeWorld::kill(int host) {
   dead_[static_cast<std::size_t>(host)] = true;
-  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
+  const std::vector<int> open = by_host_[static_cast<std::size_t>(host)];
+  for (const int index : open) {
     Socket& s = sockets_[static_cast<std::size_t>(index)];
     reset_pair(index);
     for (const auto& [due, waiting] : s.backlog) reset_pair(waiting);
@@ -264,6 +272,14 @@ std::vector<int> FakeWorld::connected(int host, int other) const {
     if (s.far_host == other && s.kind == Kind::kStream) all.push_back(index);
   }
   return all;
+}
+
+bool FakeWorld::is_all_read(int host, int other) const {
+  const std::vector<int> all = connected(host, other);
+  return std::all_of(all.begin(), all.end(), [this](int fd) {
+    const Socket& s = sockets_[static_cast<std::size_t>(fd)];
+    return s.in_bytes == 0 && sockets_[static_cast<std::size_t>(s.other)].in_bytes == 0;
+  });
 }
 
 std::int64_t FakeWorld::write_bytes(int index, const iovec* iov, int iovs, bool faulty) {
@@ -375,6 +391,13 @@ std::int64_t FakeWorld::read_bytes(int index, const iovec* iov, int iovs, bool f
   return static_cast<std::int64_t>(n);
 }
 
+void FakeWorld::set_closed(int index) {
+  Socket& s = sockets_[static_cast<std::size_t>(index)];
+  if (s.kind != Kind::kClosed && s.host >= 0)
+    std::erase(by_host_[static_cast<std::size_t>(s.host)], index);
+  s.kind = Kind::kClosed;
+}
+
 void FakeWorld::close_socket(int index) {
   Socket& s = sockets_[static_cast<std::size_t>(index)];
   if (s.kind == Kind::kListener) {
@@ -382,14 +405,14 @@ void FakeWorld::close_socket(int index) {
       reset_pair(waiting);
       close_socket(waiting);
     }
-    if (s.host >= 0) listeners_.erase({s.host, s.network});
+    std::erase_if(listeners_, [index](const auto& each) { return each.second == index; });
   }
   const bool connecting = s.kind == Kind::kConnecting && s.other >= 0;
   if (s.kind == Kind::kStream || connecting) {
     Socket& far = sockets_[static_cast<std::size_t>(s.other)];
     if (far.kind == Kind::kStream && !s.muted) {
       if (connecting && s.connect_due > now_) {  // half a connection is never accepted
-        far.kind = Kind::kClosed;
+        set_closed(s.other);
       } else if (s.in_bytes > 0) {  // unread data makes it a reset
         if (far.reset_due < 0)
           far.reset_due = now_ + static_cast<std::int64_t>(random_.below(
@@ -402,7 +425,7 @@ void FakeWorld::close_socket(int index) {
     }
   }
   if (s.kind == Kind::kStream) s.read += readable_bytes(s);
-  s.kind = Kind::kClosed;
+  set_closed(index);
   s.in.clear();
   s.in_bytes = 0;
   s.backlog.clear();
@@ -439,10 +462,12 @@ int FakeWorld::begin_connect(int index, const sockaddr_storage& to, bool faulty)
     return -EINPROGRESS;
   }
   Socket accepted;
-  accepted.host = host;
+  accepted.host = sockets_[static_cast<std::size_t>(listening->second)].host;
+  s.far_host = accepted.host;
   accepted.far_host = s.host;
   accepted.network = network;
   accepted.kind = Kind::kStream;
+  accepted.waits = true;
   accepted.other = index;
   accepted.capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
   const std::uint64_t capacity = random_.between(faults_.pipe_min, faults_.pipe_max);
@@ -465,25 +490,21 @@ int FakeWorld::take_backlog(int listener_index) {
   while (!backlog.empty() && backlog.front().first <= now_) {
     const int index = backlog.front().second;
     backlog.pop_front();
+    sockets_[static_cast<std::size_t>(index)].waits = false;
     if (sockets_[static_cast<std::size_t>(index)].kind == Kind::kStream) return index;
   }
   return -EAGAIN;
 }
 
 std::uint64_t FakeWorld::open_sockets(int host) const {
-  std::uint64_t open = 0;
-  for (const int index : by_host_[static_cast<std::size_t>(host)]) {
-    const Kind kind = sockets_[static_cast<std::size_t>(index)].kind;
-    if (kind != Kind::kClosed) ++open;
-  }
-  return open;
+  return by_host_[static_cast<std::size_t>(host)].size();
 }
 
 int FakeWorld::unwatched(int host) const {
   int count = 0;
   for (const int index : by_host_[static_cast<std::size_t>(host)]) {
     const Socket& s = sockets_[static_cast<std::size_t>(index)];
-    if (s.kind == Kind::kStream && !s.watched) ++count;
+    if (s.kind == Kind::kStream && !s.watched && !s.waits) ++count;
   }
   return count;
 }
@@ -785,7 +806,12 @@ int FakeNet::wait(mplite::NetEvent* events, int events_max, std::int64_t timeout
     }
     int found = 0;
     auto& own = world_.by_host_[static_cast<std::size_t>(host_)];
-    std::size_t at = world_.random_.below(own.size());
+    const std::size_t from = world_.random_.below(world_.ever_[static_cast<std::size_t>(host_)]);
+    const auto is_before = [this](int index, std::size_t ordinal) {
+      return world_.sockets_[static_cast<std::size_t>(index)].ordinal < ordinal;
+    };
+    const auto first = std::lower_bound(own.begin(), own.end(), from, is_before);
+    std::size_t at = first == own.end() ? 0 : static_cast<std::size_t>(first - own.begin());
     for (std::size_t i = 0; i < own.size() && found < events_max; ++i) {
       const int index = own[at];
       if (++at == own.size()) at = 0;

@@ -50,6 +50,8 @@ class FakeWorld {
   // that it came by.
   static sockaddr_storage address(int host, int network = 0);
   int make_listener(int host, int network = 0);
+  // Calls to the address of a host that has ended come to another one from now on.
+  void take_over(int ended, int host) { listeners_[{ended, 0}] = listeners_.at({host, 0}); }
 
   std::int64_t now() const { return now_; }
   // Moves the clock on and does what is due: arrivals, signals.
@@ -94,6 +96,8 @@ class FakeWorld {
   int far_end(int fd) const { return sockets_[static_cast<std::size_t>(fd)].other; }
   std::uint64_t written(int fd) const { return sockets_[static_cast<std::size_t>(fd)].written; }
   int network_of(int fd) const { return sockets_[static_cast<std::size_t>(fd)].network; }
+  // Nothing that was written by either lies unread on a connection between the two.
+  bool is_all_read(int host, int other) const;
   void mute_socket(int fd);
   // What leaves from that end from now on does not arrive. That end is reset, and the other is not
   // told. What is on its way to that end comes later, when let_come() is called.
@@ -157,6 +161,7 @@ class FakeWorld {
   enum class Kind : std::uint8_t { kFresh, kListener, kConnecting, kStream, kClosed };
   struct Socket {
     int host = kStranger;
+    std::size_t ordinal = 0;  // among all that the host has ever had
     Kind kind = Kind::kFresh;
     int other = -1;  // the far end's index
     int far_host = kStranger;
@@ -181,6 +186,7 @@ class FakeWorld {
     std::uint64_t token = 0;
     unsigned interest = 0;
     int low_water = 1;
+    bool waits = false;  // to be accepted
     bool signal_driven = false;
     int signo = kMainSignal;
     bool called = false;  // in the set of callers
@@ -200,8 +206,8 @@ class FakeWorld {
   Socket* own(int host, int fd, const char* call);
   int add(Socket socket);
   std::int64_t last_arrival(const Socket& s) const;
-  std::uint64_t readable_bytes(const Socket& s) const;
-  unsigned ready(const Socket& s) const;
+  std::uint64_t readable_bytes(const Socket& s, std::uint64_t enough = UINT64_MAX) const;
+  unsigned ready(const Socket& s, unsigned wanted = ~0u) const;
   unsigned event(const Socket& s) const;  // of that, what epoll tells
   std::uint64_t room_towards(const Socket& s) const;
   void due_at(std::int64_t when, int index);
@@ -211,6 +217,7 @@ class FakeWorld {
   void reset_pair(int index);
   std::int64_t write_bytes(int index, const iovec* iov, int iovs, bool faulty);
   std::int64_t read_bytes(int index, const iovec* iov, int iovs, bool faulty);
+  void set_closed(int index);
   void close_socket(int index);
   int begin_connect(int index, const sockaddr_storage& to, bool faulty);
   int take_backlog(int listener_index);
@@ -228,7 +235,8 @@ class FakeWorld {
   std::map<std::pair<int, int>, int> roads_;  // host and network: see set_road
   std::map<std::pair<int, int>, std::int64_t> slow_roads_;
   std::map<std::pair<int, int>, int> listeners_;  // of host and network
-  std::vector<std::vector<int>> by_host_;
+  std::vector<std::vector<int>> by_host_;         // those that are open, the oldest first
+  std::vector<std::size_t> ever_;                 // how many each host has had
   using Due = std::pair<std::int64_t, int>;
   std::priority_queue<Due, std::vector<Due>, std::greater<Due>> due_;
   std::uint64_t corruptions_ = 0;

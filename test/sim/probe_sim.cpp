@@ -20,6 +20,7 @@
 #include "ch_lite/device/device.h"
 #include "content.h"
 #include "coroutine.h"
+#include "drawn_roads.h"
 #include "drawn_sockets.h"
 #include "drawn_tuning.h"
 #include "driver.h"
@@ -230,6 +231,7 @@ struct Sim {
   Random random;
   sim::Faults faults;
   std::unique_ptr<FakeWorld> world;
+  sim::Roads roads;
   std::deque<Rank> ranks;
   std::deque<Caller> callers;
   Caller* current = nullptr;
@@ -350,20 +352,22 @@ Sim::Sim(std::uint64_t seed) : random(seed) {
       ++lane.given[at(r.id * kTags + p.tag)];
     }
   }
+  // Who sleeps here does so without a time limit, and would not notice silence.
+  roads.draw(seed, *world, size, sim::BrokenRoads::kFail);
   for (Rank& r : ranks) boot(r);
 }
 
 void Sim::boot(Rank& r) {
   r.peers = std::make_unique<PeerAddress[]>(ranks.size());
   for (std::size_t i = 0; i < ranks.size(); ++i) {
-    r.peers[i].address = FakeWorld::address(static_cast<int>(i));
+    roads.publish(static_cast<int>(i), r.peers[i]);
     std::snprintf(r.peers[i].host, sizeof r.peers[0].host, "host%zu", i);
   }
   EngineOptions o;
   o.rank = r.id;
   o.size = static_cast<int>(ranks.size());
   o.peers = r.peers.get();
-  o.listeners[0] = world->make_listener(r.id);
+  roads.listen(r.id, *world, o);
   std::memset(o.secret, 7, sizeof o.secret);
   o.connect_timeout_ns = INT64_MAX / 4;
   sim::draw_options(random, o);
@@ -1007,7 +1011,11 @@ void Sim::run() {
       run_handler(r);
     if (r.kind == Kind::kThread && r.armed && world->has_event(r.id) && random.chance(300))
       run_helper(r);
-    if (!goes_on || random.chance(50)) world->skip(turn % 64 == 0 ? 1'000'000 : 20'000);
+    // Some roads are slow.
+    const bool connecting = std::any_of(ranks.begin(), ranks.end(),
+                                        [](const Rank& each) { return each.engine->connecting(); });
+    if (!goes_on || random.chance(50))
+      world->skip(turn % 64 == 0 ? (connecting ? 50'000'000 : 1'000'000) : 20'000);
     const std::uint64_t now = moved();
     still = now != before ? 0 : still + 1;
     before = now;

@@ -491,6 +491,27 @@ START_TEST(a_caller_that_dies_before_it_is_met_is_no_loss) {
 }
 END_TEST
 
+// What the two had before is lost, and they have nothing new yet.
+START_TEST(a_caller_that_was_lost_before_is_no_loss_until_it_is_met_again) {
+  for (const bool met : {false, true}) {
+    Jobs j;
+    const PortName port = j.port(0, 1);
+    ck_assert_int_eq(j.say(2, j.at(2).connect_by_port(port), 'c'), 0);
+    ck_assert(j.heard(0, 2, 'c'));
+    ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
+    j.world.cut(0, 2);
+    ck_assert(j.until([&] { return j.lost(0).size() == 1 && j.lost(2).size() == 1; }));
+    ck_assert(!j.lost(0)[0].departed);
+    ck_assert_int_eq(j.say(2, j.at(2).connect_by_port(port), 'd'), 0);
+    ck_assert(j.heard(0, 2, 'd'));
+    if (met) ck_assert_int_eq(j.at(0).connect(j.name(2)), 2);
+    j.end(2);
+    ck_assert(j.until([&] { return j.lost(0).size() == 2; }));
+    ck_assert(j.lost(0)[1].departed == !met);
+  }
+}
+END_TEST
+
 START_TEST(a_number_is_not_used_again_while_the_layer_above_holds_something) {
   Jobs j(3);
   struct Above {

@@ -162,9 +162,10 @@ int RemoteJobs::admit_caller(const Connection& c, const Hello& proof) {
     return added;
   }
   if (!core_.is_remote(known)) return -EINVAL;  // a rank of our own has the job's secret for this
+  const bool was_lost = core_.peers[known].error != 0;
   if (const int rc = revive(known); rc < 0) return rc;
   Process& r = process(known);
-  r.unmet = r.unmet || r.disconnected;
+  r.unmet = r.unmet || r.disconnected || was_lost;
   r.disconnected = false;
   return known;
 }
