@@ -55,6 +55,17 @@ class Scene:
         with open(f"{self.file}.pid.{rank}", encoding="utf-8") as text:
             return int(text.read())
 
+    def anybody_left(self, program):
+        """Whether a rank is there, on any host."""
+        for host in range(self.hosts):
+            for pid in output_of(["ip", "netns", "pids", os.environ[f"LAB_NS_{host}"]]).split():
+                try:
+                    if os.readlink(f"/proc/{pid}/exe") == program:
+                        return True
+                except OSError:
+                    pass
+        return False
+
     def listener(self, host):
         """The port that the rank on the host listens at (as test/lab/strangers.sh finds it)."""
         address = os.environ[f"LAB_ADDR_{host}"]

@@ -315,9 +315,19 @@ static void repeat(void)
     next_data = REPEATED;
 }
 
+/* What is missing shows when something comes behind it. */
 static void leave_out(void)
 {
+    static int numbers[5];
     next_data = LEFT_OUT;
+    for (int i = 0; i < 5; i++) {
+        MPI_Request request;
+        int flag;
+        MPI_Isend(&numbers[i], 1, MPI_INT, 0, 999, MPI_COMM_WORLD, &request);
+        MPI_Request_free(&request);
+        MPI_Iprobe(0, 998, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
+        rest(0.02);
+    }
 }
 
 static const struct {
