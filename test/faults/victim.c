@@ -464,7 +464,8 @@ int main(int argc, char **argv)
     if (strcmp(traffic, "none") == 0) {
         /* by which mpiexec tells of a dead rank: MPICH asks it who that is, and mpiexec may die of
          * the answer, and all ranks with it, before one of them has spoken to the dead one */
-        signal(SIGUSR1, SIG_IGN);
+        if (strncmp(fault, "kill", 4) == 0)
+            signal(SIGUSR1, SIG_IGN);
         if (my_rank == 0)
             leave("ready", 0);
         while (!there("go"))
