@@ -264,7 +264,7 @@ def foreign():
         rows.append(Fault(f"foreign-{victim}-{phase}", what, "told", 25, "parent", f"{victim}-{phase}", "foreign", says=either, ranks=2))
     # mpiexec ends the job, now and then with the exit code 0
     rows += [Fault(f"foreign-child-{phase}", f"a spawned process is killed {what}", "told", 20, "parent", f"child-{phase}", "foreign", ranks=2,
-                   cleanup=True, says=rf"BAD TERMINATION|{either}")
+                   cleanup=True, says=rf"BAD TERMINATION|process manager error|{either}")
              for phase, what in (("before", "before MPI_Init"), ("init", "in MPI_Init"))]
     return rows
 
