@@ -9,8 +9,10 @@ import sys
 import time
 
 from chlite.common import TOP, output_of
+from table import NETWORKS
 
 STRANGER = os.path.join(TOP, "test", "lab", "stranger.py")
+RECORDED = os.path.join(TOP, "test", "faults", "recorded.py")
 
 
 class Failed(Exception):
@@ -23,6 +25,7 @@ class Scene:
     def __init__(self, hosts, ranks, file):
         self.hosts, self.ranks, self.file = hosts, ranks, file
         self.host = (ranks - 1) % hosts  # of the last rank
+        self.helpers = []  # processes that `mend` ends
 
     def inside(self, host, *words):
         done = subprocess.run(["ip", "netns", "exec", os.environ[f"LAB_NS_{host}"], *words],
@@ -31,9 +34,10 @@ class Scene:
             raise Failed(f"{' '.join(words)}: {done.stderr.strip()}")
         return done.stdout
 
-    def port(self, host, *words):
-        """The host's port of the switch."""
-        done = subprocess.run(["ip", "-n", os.environ["LAB_SWITCH"], "link", "set", os.environ[f"LAB_PORT_{host}"], *words],
+    def port(self, host, *words, network=0):
+        """The host's port of the network's switch."""
+        port = f"q{network}-{host}" if network else os.environ[f"LAB_PORT_{host}"]
+        done = subprocess.run(["ip", "-n", os.environ["LAB_SWITCH"], "link", "set", port, *words],
                               capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise Failed(f"ip link set {' '.join(words)}: {done.stderr.strip()}")
@@ -51,6 +55,17 @@ class Scene:
         with open(f"{self.file}.pid.{rank}", encoding="utf-8") as text:
             return int(text.read())
 
+    def anybody_left(self, program):
+        """Whether a rank is there, on any host."""
+        for host in range(self.hosts):
+            for pid in output_of(["ip", "netns", "pids", os.environ[f"LAB_NS_{host}"]]).split():
+                try:
+                    if os.readlink(f"/proc/{pid}/exe") == program:
+                        return True
+                except OSError:
+                    pass
+        return False
+
     def listener(self, host):
         """The port that the rank on the host listens at (as test/lab/strangers.sh finds it)."""
         address = os.environ[f"LAB_ADDR_{host}"]
@@ -63,6 +78,20 @@ class Scene:
 
 def cut(scene):
     scene.port(scene.host, "down")
+
+
+def cut_second(scene):
+    scene.port(scene.host, "down", network=1)
+
+
+def silence_second(scene):
+    scene.port(scene.host, "nomaster", network=1)
+
+
+def cut_others(scene):
+    """Both hosts of the second of two jobs."""
+    for host in (2, 3):
+        scene.port(host, "down")
 
 
 def cut_3s(scene):
@@ -134,6 +163,37 @@ def stop_8s(scene):
     os.kill(pid, signal.SIGCONT)
 
 
+def ipv6_only(scene):
+    """No host has an IPv4 address that leads to the others."""
+    for host in range(scene.hosts):
+        scene.inside(host, "ip", "-4", "addr", "flush", "dev", "eth0")
+
+
+def drop_ipv4(scene):
+    for host in range(scene.hosts):
+        scene.inside(host, "iptables", "-A", "INPUT", "-i", "eth0", "-j", "DROP")
+
+
+def record(scene):
+    """What the ranks say to each other in their handshakes, as the switch sees it."""
+    helper = subprocess.Popen(["ip", "netns", "exec", os.environ["LAB_SWITCH"], sys.executable, RECORDED, "record", f"{scene.file}.recorded"],
+                              stdin=subprocess.DEVNULL)
+    scene.helpers.append(helper)
+    end = time.monotonic() + 10
+    while not os.path.exists(f"{scene.file}.recorded"):
+        if helper.poll() is not None or time.monotonic() > end:
+            raise Failed("nothing is recorded")
+        time.sleep(0.02)
+
+
+def replay(scene):
+    """Said again from a host where no rank runs, to the ranks to whom it was said."""
+    done = subprocess.run([os.environ["LAB_ENTER"], str(scene.hosts - 1), sys.executable, RECORDED, "replay", f"{scene.file}.recorded"],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise Failed(f"{done.stdout}{done.stderr}")
+
+
 def stranger(scene, kind):
     """From a host where no rank runs, to the first rank: until it is content."""
     address, port = scene.listener(0)
@@ -143,7 +203,7 @@ def stranger(scene, kind):
         raise Failed(f"the stranger was not content: {done.stdout}{done.stderr}")
 
 
-FIREWALL = (drop, drop_5s, reset, drop_new, reject_new, reset_new, black_hole, loss)
+FIREWALL = (drop, drop_5s, drop_ipv4, reset, drop_new, reject_new, reset_new, black_hole, loss)
 
 
 def needs_firewall(fault):
@@ -168,14 +228,18 @@ def state_of(host):
 
 
 def mend(scene, states):
+    for helper in scene.helpers:
+        helper.kill()
+        helper.wait()
     for host, (addresses, mtu) in enumerate(states):
         if shutil.which("iptables"):
             scene.unfilter(host)
         subprocess.run(["ip", "netns", "exec", os.environ[f"LAB_NS_{host}"], "tc", "qdisc", "del", "dev", "eth0", "root"], capture_output=True, check=False)
         if state_of(host)[1] != mtu:
             scene.inside(host, "ip", "link", "set", "eth0", "mtu", mtu)
-        scene.port(host, "master", "br0")
-        scene.port(host, "up")
+        for network in range(NETWORKS):
+            scene.port(host, "master", f"br{network}", network=network)
+            scene.port(host, "up", network=network)
         for address in addresses:
             if address not in state_of(host)[0]:
                 more = ["nodad"] if ":" in address else []

@@ -5,11 +5,14 @@
   named     an MPI error that names the rank that is lost (`whom`), and its host; no rank hangs
   ends      the job ends, with a failure
   refused   MPI_Init fails, and what is said matches `says`
+  told      the job ends, well or not, and has said what `says`
+Where there is `says`, it is found in what the job prints, whatever is expected.
 `deadline` counts seconds from the fault to the end of the job; where the job goes on, from the time
 when the program is told to end."""
 from dataclasses import dataclass, field
 
 HOSTS = 4
+NETWORKS = 2
 # What a user would set on a network that is to be found dead soon.
 IMPATIENT = {"LITE_CONNECT_TIMEOUT": "3s", "LITE_KEEPALIVE": "1:1"}
 
@@ -21,7 +24,9 @@ class Fault:
     expected: str
     deadline: float = 10
     traffic: str = "short"
-    fault: str = "none"  # of victim.c, in the last rank
+    fault: str = "none"  # of the program, in the last rank
+    program: str = "victim"  # or "foreign": two jobs, of which one dies
+    prepare: str = ""  # of acts.py, before the job
     act: str = ""  # of acts.py, on the last rank's host
     hold: float = 1.0  # seconds between the fault and the order to end, where the job goes on
     ranks: int = 3
@@ -30,6 +35,7 @@ class Fault:
     before: list = field(default_factory=list)  # words before the program
     whom: str = "last"  # the rank that is named: the last one, or any
     says: str = ""
+    ours: bool = False  # of ch_lite alone: its listeners, its variables, its wire
     cleanup: bool = False  # whether the process manager may end the job first
 
 
@@ -43,17 +49,24 @@ def died():
         "rma": "one-sided communication, in an epoch",
         "rma_requests": "accumulates with requests",
         "flood": "2000 unexpected messages",
+        "dup": "MPI_Comm_dup",
+        "split": "MPI_Comm_split",
+        "create": "MPI_Win_create",
+        "disconnect": "MPI_Comm_disconnect",
     }
     ways = {
         "segv": "by a segmentation fault",
         "abort": "by abort()",
         "terminate": "by SIGTERM",
+        "throw": "by an exception of C++ that nobody catches",
         "exit": "by exit(0), without MPI_Finalize",
         "exit3": "by exit(3)",
         "quick": "by _exit(0)",
         "close": "it has closed all descriptors",
     }
     rows = [(f"killed-{kind}", f"is killed; messages: {text}", kind, "kill") for kind, text in messages.items()]
+    rows += [(f"soon-{kind}", f"is killed wherever it is by then; messages: {messages[kind]}", kind, "kill_soon")
+             for kind in ("dup", "split", "create", "disconnect")]
     rows += [(f"left-{fault}", f"leaves: {text}", "eager", fault) for fault, text in ways.items()]
     return [
         Fault(name, f"a rank {what}", "named", traffic=traffic, fault=fault)
@@ -100,6 +113,10 @@ def network():
         found.append(
             Fault(f"first-{act}", what, "named", 20, "none", act=act, ranks=8, whom="any", settings=IMPATIENT)
         )
+    for fault, what in (("kill_first", "before its first message"), ("kill", "in its first exchange of messages")):
+        found.append(
+            Fault(f"first-{fault}", f"a rank is killed {what}", "named", 20, "none", fault, ranks=8, settings={**IMPATIENT, "MPIR_CVAR_NOLOCAL": "1"})
+        )
     for act, what, hold in (
         ("cut_3s", "the cable of a host is cut for 3 s", 5),
         ("drop_5s", "a firewall drops all for 5 s", 7),
@@ -123,14 +140,138 @@ def strangers():
         "astray": "asks for another rank",
     }
     return [
-        Fault(f"stranger-{kind}", f"somebody {what}, at the port of a rank", "goes on", 20, act=f"stranger_{kind}", hold=0)
+        Fault(f"stranger-{kind}", f"somebody {what}, at the port of a rank", "goes on", 20, act=f"stranger_{kind}", hold=0, ours=True)
         for kind, what in kinds.items()
+    ] + [
+        Fault(f"replay-{kind}", f"somebody says the ranks' true handshakes again; LITE_ENCRYPT={kind}", "goes on", 20, prepare="record", act="replay",
+              hold=0, ours=True, settings={"LITE_ENCRYPT": kind}, says="bad proof of the job's secret")
+        for kind in ("off", "auth")
     ]
+
+
+def injected():
+    """What no rank has sent, in the streams of proved ones."""
+    tampered = r"its data was changed on the way, or does not come from it \(LITE_ENCRYPT\)"
+    # what is no frame is said in a line of its own, too, unless the program ends first
+    no_frame = "lost rank 2 on host h2 .*: Protocol error"
+    streams = [
+        ("off", "junk", "short", "junk", no_frame),
+        ("auth", "junk", "short", "junk", tampered),
+        ("on", "junk", "short", "junk", tampered),
+        ("auth", "junk-long", "long", "junk in the middle of long messages", tampered),
+        ("auth", "false_record", "short", "a piece with a false tag", tampered),
+    ]
+    rows = [Fault(f"injected-{name}-{encrypt}", f"a rank writes {what} into its own connections; LITE_ENCRYPT={encrypt}", "named", 10, traffic,
+                  name.partition("-")[0], ours=True, settings={"LITE_ENCRYPT": encrypt}, says=says)
+            for encrypt, name, traffic, what, says in streams]
+    ways = {"changed": "is changed", "repeated": "comes twice", "left_out": "is left out"}
+    rows += [Fault(f"{fault}-{encrypt}", f"a piece of a stream {what} on its way; LITE_ENCRYPT={encrypt}", "named", 10, "short", fault, ours=True,
+                   settings={"LITE_ENCRYPT": encrypt}, says=tampered)
+             for fault, what in ways.items() for encrypt in ("auth", "on")]
+    lies = {
+        "kind": ("a frame of a kind that there is not", no_frame),
+        "version": ("a frame of another version", no_frame),
+        "length": ("a control packet that is longer than allowed", no_frame),
+        "piece": ("a piece that ends outside of its whole", no_frame),
+        "goodbye": ("a goodbye, which is for other jobs", no_frame),
+        "lane": ("that a million frames have come on a lane", no_frame),
+        "packet": ("a packet of a type that there is not", "a control packet that makes no sense"),
+        "message": ("a message that is shorter than it says", "a control packet that makes no sense"),
+        "ack": ("an acknowledgement of what was never sent", "an answer to a request that it was never sent"),
+        "put_ack": ("acknowledgements of puts that were never made", "acks for more puts than were sent"),
+        "cts": ("that it waits for data that nobody has offered", "an answer to a request that it was never sent"),
+        "credit": ("more credit than it was given", "more credit returned than was given"),
+        "access": ("a get from memory that is not exposed", "not exposed"),
+        "overdraft": ("more data than it has credit for", "more data than it has credit for"),
+        "channel": ("data that it has not announced", no_frame),
+        "channel_dies": ("data that it has not announced, and is killed", ""),
+    }
+    small = {"LITE_CREDITS": "16K"}
+    rows += [Fault(f"hostile-{name}", f"a proved rank says {what}", "named", 10, "short", f"false_{name}", ours=True, says=says,
+                   settings=small if name == "overdraft" else {})
+             for name, (what, says) in lies.items()]
+    return rows + [Fault("hostile-transfer", "a proved rank sends data that nobody awaits", "goes on", 10, "short", "false_transfer", ours=True)]
+
+
+def floods():
+    return [
+        Fault("flood-short", "2000 unexpected messages, with LITE_UNEXPECTED_MAX=64K", "goes on", 20, "flood", hold=3, ours=True,
+              settings={"LITE_UNEXPECTED_MAX": "64K", "LITE_CREDITS": "16K"}),
+        Fault("flood-eager", "200 unexpected messages of 16 KB, with LITE_UNEXPECTED_MAX=1M", "goes on", 20, "flood_eager", hold=3, ours=True,
+              settings={"LITE_UNEXPECTED_MAX": "1M"}),
+    ]
+
+
+def networks():
+    """Each host has two, eth0 and eth1."""
+    both = {"LITE_IFACE": "eth0,eth1"}
+    resume = {**both, **IMPATIENT, "LITE_RESUME": "on", "LITE_CONNECT_TIMEOUT": "10s"}
+    over_another = "broke: .*; the job goes on over another one"
+    lanes = {**both, **IMPATIENT, "LITE_LANES": "4"}
+    return [
+        Fault("networks-named", "the first of two networks is cut at a host, LITE_RESUME=off", "named", 15, "long", act="cut", ours=True,
+              settings={**both, **IMPATIENT}),
+        Fault("networks-cut", "the same, LITE_RESUME=on", "goes on", 40, "long", act="cut", hold=12, ours=True, settings=resume, says=over_another),
+        Fault("networks-silence", "no packet gets through the first of two networks, LITE_RESUME=on", "goes on", 40, "long", act="silence", hold=15,
+              ours=True, settings=resume, says=over_another),
+        Fault("networks-lane", "the second of two networks, which has lanes only, is cut at a host", "goes on", 40, "long", act="cut_second",
+              hold=12, ours=True, settings=lanes, says="one of the connections to rank \\d .* is lost"),
+        Fault("networks-first", "the first of two networks leads nowhere when the job starts", "goes on", 40, "long", prepare="silence", hold=3, ours=True,
+              settings=both, says="rank \\d does not answer at 10\\.77\\.0\\.\\d "),
+    ]
+
+
+def ipv6():
+    return [
+        Fault("ipv6-only", "LITE_FAMILY=ipv6, and no packet of IPv4 gets through", "goes on", 20, "long", act="drop_ipv4", hold=8, ours=True,
+              settings={"LITE_FAMILY": "ipv6", **IMPATIENT}),
+        Fault("ipv6-addresses", "no host has an IPv4 address", "goes on", 20, "long", prepare="ipv6_only", hold=1, ours=True,
+              settings={"LITE_FAMILY": "any"}),
+        Fault("ipv6-killed", "a rank is killed, no host has an IPv4 address", "named", 10, "long", "kill", prepare="ipv6_only", ours=True),
+        Fault("ipv6-cut", "the cable of a host is cut, no host has an IPv4 address", "named", 15, "long", prepare="ipv6_only", act="cut", ours=True,
+              settings={**IMPATIENT}),
+    ]
+
+
+def foreign():
+    """Two jobs on two hosts each, or parents and children, of which one dies."""
+    phases = {
+        "before": "before the call is accepted",
+        "joining": "in part, in place of the call by which they meet",
+        "exchange": "in the call by which they meet",
+        "connected": "while they talk",
+        "disconnect": "in part, in place of MPI_Comm_disconnect",
+    }
+    lost = r"process of another job \(10\.77\.0\.\d port \d+\)"
+    rows = []
+    for victim, other in (("server", "caller"), ("caller", "server")):
+        for phase, what in phases.items():
+            # MPICH ends the job whose exchange inside of a collective call fails
+            expected = "told" if phase in ("joining", "exchange") else "goes on"
+            quiet = phase == "disconnect" or (victim, phase) == ("caller", "before")
+            says = "" if quiet else f"{lost}|^foreign: \\d+ checks, 0 failed$" if phase == "exchange" else lost
+            rows.append(Fault(f"foreign-{victim}-{phase}", f"of two jobs the {victim} dies {what}", expected, 20, other, f"{victim}-{phase}", "foreign",
+                              says=says, ranks=HOSTS))
+    rows.append(Fault("foreign-cut", "of two jobs the server's host is cut off while they talk", "goes on", 30, "caller", "network-connected",
+                      "foreign", act="cut_others", says=lost, ranks=HOSTS, settings=IMPATIENT))
+    # parents and children are one job of mpiexec, and whoever hears of it first ends them all
+    either = rf"{lost}|lost rank 1 on host h\d"
+    for victim, phase, what in (
+        ("child", "connected", "a spawned process is killed while it talks"),
+        ("child", "disconnect", "a spawned process is killed in place of MPI_Comm_disconnect"),
+        ("parent", "connected", "a process that has spawned others is killed while it talks to them"),
+    ):
+        rows.append(Fault(f"foreign-{victim}-{phase}", what, "told", 25, "parent", f"{victim}-{phase}", "foreign", says=either, ranks=2))
+    # mpiexec ends the job, now and then with the exit code 0
+    rows += [Fault(f"foreign-child-{phase}", f"a spawned process is killed {what}", "told", 20, "parent", f"child-{phase}", "foreign", ranks=2,
+                   cleanup=True, says=rf"BAD TERMINATION|process manager error|{either}")
+             for phase, what in (("before", "before MPI_Init"), ("init", "in MPI_Init"))]
+    return rows
 
 
 def settings():
     def refused(name, what, says, **more):
-        return Fault(f"setting-{name}", what, "refused", 20, traffic="none", says=says, **more)
+        return Fault(f"setting-{name}", what, "refused", 20, traffic="none", says=says, ours=True, **more)
 
     return [
         refused("number", "LITE_SHORT_MAX=abc", r"LITE_SHORT_MAX.*abc", settings={"LITE_SHORT_MAX": "abc"}),
@@ -149,12 +290,14 @@ def settings():
             r"LITE_SECRET_FILE",
             last_settings={"LITE_SECRET_FILE": "/nowhere/secret"},
         ),
+        refused("encrypt", "one rank has another LITE_ENCRYPT", r"rank 0 on host h0 has LITE_ENCRYPT=off, and rank 2 on host h2 has LITE_ENCRYPT=auth",
+                last_settings={"LITE_ENCRYPT": "auth"}),
         refused("descriptors", "12 descriptors at most", r"descriptors|open files", before=["prlimit", "--nofile=12"]),
-        Fault("setting-unequal", "one rank has another LITE_EAGER_MAX", "goes on", 20, "long",
+        Fault("setting-unequal", "one rank has another LITE_EAGER_MAX", "goes on", 20, "long", ours=True,
               last_settings={"LITE_EAGER_MAX": "4096"}),
-        Fault("setting-ipv6", "one rank has IPv6 only", "goes on", 20, "long",
+        Fault("setting-ipv6", "one rank has IPv6 only", "goes on", 20, "long", ours=True,
               last_settings={"LITE_FAMILY": "ipv6"}, settings={"LITE_FAMILY": "any"}),
-        Fault("setting-stack", "a stack of 128 KB", "goes on", 20, "long", before=["prlimit", "--stack=131072"]),
+        Fault("setting-stack", "a stack of 128 KB", "goes on", 20, "long", ours=True, before=["prlimit", "--stack=131072"]),
     ]
 
 
@@ -170,4 +313,5 @@ def others():
 
 
 def table():
-    return died() + borne() + network() + strangers() + settings() + others()
+    return (died() + borne() + floods() + network() + networks() + ipv6() + strangers() + injected() + settings() + foreign()
+            + others())

@@ -6,30 +6,37 @@
  * "error: CALL: TEXT", and ends the rank by code 3. Each rank leaves its process id in
  * FILE.pid.RANK.
  *
- * TRAFFIC   short (8 bytes), eager (16 KB), long (1 MB), any (8 bytes, from anybody), collective
- *           (reductions and broadcasts), rma (put, get and accumulate under a shared lock),
- *           rma_requests (accumulates with requests), flood (unexpected messages), none (no message
- *           before FILE.go, then short)
- * FAULT     what happens to the last rank:
- *   none       nothing: something outside of the program goes wrong
- *   init       it is killed in MPI_Init (FILE.ready is there before; by the process manager's
- *              variables it knows its rank)
+ * TRAFFIC
+ *   short (8 bytes), eager (16 KB), long (1 MB), any (8 bytes, from anybody)
+ *   collective           reductions and broadcasts
+ *   rma                  put, get and accumulate under a shared lock
+ *   rma_requests         accumulates with requests
+ *   flood, flood_eager   unexpected messages: 2000 of 4 bytes, 200 of 16 KB
+ *   dup, split, create, disconnect   a communicator or a window is made in each turn, used and
+ * freed none                 no message before FILE.go, then short FAULT: what happens to the last
+ * rank none         nothing: something outside of the program goes wrong init         it is killed
+ * in MPI_Init (FILE.ready is there before; by the process manager's variables it knows its rank)
  *   kill segv abort terminate      by signal;   mpi_abort  by MPI_Abort
+ *   kill_soon    killed within 0.5 ms, wherever it is then;   kill_first  before its first message
+ *   throw        by an exception of C++ that nobody catches
  *   exit exit3 quick               it leaves by exit(0), exit(3), _exit(0), without MPI_Finalize
- *   finalize   killed after the last turn; the others hear of it, and call MPI_Finalize
- *   close      it closes every descriptor but 0, 1, 2
- *   fork       100 children, which leave by exit(0);   exec  100 children that become another
- *              program;   popen  20 commands by popen
- *   blocked    it blocks every signal;   ignored  it ignores SIGIO;   taken  it takes SIGIO for
- * itself eintr      a timer of 1 kHz interrupts its system calls memory     its address space may
- * not grow beyond 8 MB more files      it may open no descriptor more */
+ *   finalize     killed after the last turn; the others hear of it, and call MPI_Finalize
+ *   close        it closes every descriptor but 0, 1, 2
+ *   fork         100 children, which leave by exit(0);   exec  100 children that become another
+ *                program;   popen  20 commands by popen
+ *   blocked      it blocks every signal;   ignored  it ignores SIGIO;   taken  it takes SIGIO for
+ *                itself
+ *   eintr        a timer of 1 kHz interrupts its system calls
+ *   memory       its address space may not grow beyond 8 MB more
+ *   files        it may open no descriptor more
+ *   and those of wire.h */
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
-#include "../mpi/mpi_test.h"
+#include "wire.h"
 
 static const char *fault, *file;
 
@@ -141,6 +148,16 @@ static int open_files(void)
     return most;
 }
 
+/* of throw.cpp, where there is a compiler of C++ */
+__attribute__((weak)) void throw_uncaught(void);
+
+static void kill_soon(void)
+{
+    const struct itimerval soon = {{0, 0}, {0, 500}};
+    signal(SIGALRM, SIG_DFL);
+    setitimer(ITIMER_REAL, &soon, NULL);
+}
+
 static void suffer(void)
 {
     sigset_t all;
@@ -153,6 +170,10 @@ static void suffer(void)
         abort();
     else if (strcmp(fault, "terminate") == 0)
         raise(SIGTERM);
+    else if (strcmp(fault, "kill_soon") == 0)
+        kill_soon();
+    else if (strcmp(fault, "throw") == 0)
+        throw_uncaught();
     else if (strcmp(fault, "mpi_abort") == 0)
         MPI_Abort(MPI_COMM_WORLD, 5);
     else if (strcmp(fault, "exit") == 0)
@@ -184,7 +205,7 @@ static void suffer(void)
     else if (strcmp(fault, "files") == 0)
         limit(RLIMIT_NOFILE, (rlim_t) open_files());
     else if (strcmp(fault, "none") != 0 && strcmp(fault, "init") != 0 &&
-             strcmp(fault, "finalize") != 0) {
+             strcmp(fault, "finalize") != 0 && !do_to_the_wire(fault)) {
         fprintf(stderr, "victim: no fault %s\n", fault);
         _exit(2);
     }
@@ -202,7 +223,7 @@ static void middle(void)
 
 /* ---- traffic: a turn of each kind, by all ranks ---- */
 
-enum { LONG = 1 << 20, EAGER = 16 << 10, SHORT = 8, FLOOD = 2000 };
+enum { LONG = 1 << 20, EAGER = 16 << 10, SHORT = 8, FLOOD = 2000, FLOOD_EAGER = 200 };
 static unsigned char *out_bytes, *in_bytes;
 static MPI_Win window;
 static int *words;
@@ -299,6 +320,69 @@ static void flood(unsigned turn)
     TRY(MPI_Waitall, FLOOD, requests, MPI_STATUSES_IGNORE);
 }
 
+static void flood_eager(unsigned turn)
+{
+    const int to = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
+    static MPI_Request requests[FLOOD_EAGER];
+    static unsigned char bytes[FLOOD_EAGER][EAGER];
+    for (int i = 0; i < FLOOD_EAGER; i++) {
+        pattern_fill(bytes[i], EAGER, turn + (unsigned) (my_rank + i));
+        TRY(MPI_Isend, bytes[i], EAGER, MPI_BYTE, to, i, MPI_COMM_WORLD, &requests[i]);
+    }
+    middle();
+    for (int i = FLOOD_EAGER - 1; i >= 0; i--) {
+        memset(in_bytes, 0, EAGER);
+        TRY(MPI_Recv, in_bytes, EAGER, MPI_BYTE, from, i, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        expect(in_bytes, EAGER, turn + (unsigned) (from + i), turn, from);
+    }
+    TRY(MPI_Waitall, FLOOD_EAGER, requests, MPI_STATUSES_IGNORE);
+}
+
+/* Everybody's number, once around. */
+static void add_up(MPI_Comm comm, unsigned turn)
+{
+    int members, sum = 0;
+    const int one = 1;
+    MPI_Comm_size(comm, &members);
+    TRY(MPI_Allreduce, &one, &sum, 1, MPI_INT, MPI_SUM, comm);
+    CHECK(sum == members, "turn %u: sum 0 is %d of %d", turn, sum, members);
+}
+
+/* The last rank comes to its fault while the others are in the call, or on their way to it. */
+static void communicators(unsigned turn, int split, int disconnect)
+{
+    MPI_Comm comm;
+    middle();
+    if (split)
+        TRY(MPI_Comm_split, MPI_COMM_WORLD, (int) turn % 2, -my_rank, &comm);
+    else
+        TRY(MPI_Comm_dup, MPI_COMM_WORLD, &comm);
+    MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+    add_up(comm, turn);
+    if (disconnect) {
+        middle();
+        TRY(MPI_Comm_disconnect, &comm);
+    } else {
+        TRY(MPI_Comm_free, &comm);
+    }
+}
+
+static void windows(unsigned turn)
+{
+    const int target = (my_rank + 1) % ranks, from = (my_rank + ranks - 1) % ranks;
+    const int mine = (int) turn * ranks + my_rank;
+    int got = -1;
+    MPI_Win win;
+    middle();
+    TRY(MPI_Win_create, &got, sizeof got, sizeof got, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+    MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
+    TRY(MPI_Win_fence, 0, win);
+    TRY(MPI_Put, &mine, 1, MPI_INT, target, 0, 1, MPI_INT, win);
+    TRY(MPI_Win_fence, 0, win);
+    TRY(MPI_Win_free, &win);
+    CHECK(got == (int) turn * ranks + from, "turn %u: sum 0 is %d", turn, got);
+}
+
 static void one_turn(const char *traffic, unsigned turn)
 {
     if (strcmp(traffic, "eager") == 0)
@@ -315,6 +399,16 @@ static void one_turn(const char *traffic, unsigned turn)
         one_sided_requests(turn);
     else if (strcmp(traffic, "flood") == 0)
         flood(turn);
+    else if (strcmp(traffic, "flood_eager") == 0)
+        flood_eager(turn);
+    else if (strcmp(traffic, "dup") == 0)
+        communicators(turn, 0, 0);
+    else if (strcmp(traffic, "split") == 0)
+        communicators(turn, 1, 0);
+    else if (strcmp(traffic, "disconnect") == 0)
+        communicators(turn, 0, 1);
+    else if (strcmp(traffic, "create") == 0)
+        windows(turn);
     else
         exchange(turn, SHORT, 0);
 }
@@ -368,10 +462,19 @@ int main(int argc, char **argv)
         TRY(MPI_Barrier, MPI_COMM_WORLD);
     }
     if (strcmp(traffic, "none") == 0) {
+        /* by which mpiexec tells of a dead rank: MPICH asks it who that is, and mpiexec may die of
+         * the answer, and all ranks with it, before one of them has spoken to the dead one */
+        if (strncmp(fault, "kill", 4) == 0)
+            signal(SIGUSR1, SIG_IGN);
         if (my_rank == 0)
             leave("ready", 0);
         while (!there("go"))
             usleep(1000);
+        if (strcmp(fault, "kill_first") == 0) {
+            if (my_rank == ranks - 1)
+                raise(SIGKILL);
+            usleep(300000); /* the others come later */
+        }
     }
     int go_on = 1;
     for (unsigned turn = 0; go_on; turn++) {

@@ -175,4 +175,5 @@ def main():
     return 1 if wrong or connected == 0 else 0
 
 
-sys.exit(0 if KIND == "layout" else main())
+if __name__ == "__main__":
+    sys.exit(0 if KIND == "layout" else main())

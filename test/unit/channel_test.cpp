@@ -400,6 +400,30 @@ START_TEST(channel_messages_are_fifo_per_source) {
 }
 END_TEST
 
+START_TEST(channel_message_that_nothing_has_announced_ends_its_sender) {
+  SimRanks r(3);
+  r.connect(0, 2);
+  r.connect(1, 2);
+  r.as(2);
+  const int expected = 0;
+  MPID_ChannelSetAwaited(
+      [](void* arg, int peer) { return peer == *static_cast<const int*>(arg) ? 1 : 0; },
+      const_cast<int*>(&expected));
+  const Bytes message = bytes_of(100, 1);
+  for (int from = 0; from < 2; ++from) {
+    r.as(from);
+    ck_assert_int_eq(MPID_SendChannel(message.data(), message.size(), 2), 0);
+  }
+  r.turn(10);
+  r.as(2);
+  ck_assert_int_eq(MPID_ChannelPeerError(1), EPROTO);
+  ck_assert_int_eq(MPID_ChannelPeerError(0), 0);
+  Bytes got(100);
+  ck_assert_int_eq(MPID_RecvFromChannel(got.data(), got.size(), 0), 100);
+  ck_assert(got == message);
+}
+END_TEST
+
 START_TEST(receives_posted_ahead_are_filled_in_posting_order) {
   SimRanks r;
   r.connect(0, 1);

@@ -422,6 +422,7 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
   me().introduce = introduce;
   me().introduce_arg = arg;
 }
+void MPID_ChannelSetAwaited(int (*)(void*, int), void*) {}
 int MPID_ChannelDeparted(int peer) { return me().departed.count(peer) != 0; }
 int MPID_ChannelSpreads(int peer) { return me().spreads.count(peer) != 0; }
 void MPID_ChannelReach(int peer) { me().reached.push_back(peer); }

@@ -36,8 +36,12 @@ def end(text, code=0, hung=False, seconds=1.0, failed=""):
 class Table(unittest.TestCase):
     def setUp(self):
         self.rows = table.table()
-        with open(os.path.join(FAULTS, "victim.c"), encoding="utf-8") as text:
-            self.program = text.read()
+        self.programs = {}
+        for program, files in (("victim", ("victim.c", "wire.h")), ("foreign", ("foreign.c",))):
+            self.programs[program] = ""
+            for name in files:
+                with open(os.path.join(FAULTS, name), encoding="utf-8") as text:
+                    self.programs[program] += text.read()
 
     def test_names_are_unique_and_fit_for_a_command_line(self):
         names = [row.name for row in self.rows]
@@ -45,26 +49,48 @@ class Table(unittest.TestCase):
         self.assertEqual([name for name in names if not re.fullmatch(r"[a-z0-9_-]+", name)], [])
 
     def test_it_has_what_was_promised(self):
-        self.assertGreaterEqual(len(self.rows), 52)
+        self.assertGreaterEqual(len(self.rows), 120)
 
     def test_every_row_can_be_judged(self):
         for row in self.rows:
-            self.assertIn(row.expected, ("goes on", "named", "ends", "refused"), row.name)
-            self.assertEqual(bool(row.says), row.expected == "refused", row.name)
+            self.assertIn(row.expected, ("goes on", "named", "ends", "refused", "told"), row.name)
+            if row.expected in ("refused", "told"):
+                self.assertTrue(row.says, row.name)
+            re.compile(row.says)
             self.assertGreater(row.deadline, 0, row.name)
 
     def test_the_program_knows_every_fault_and_traffic(self):
-        known = set(re.findall(r'strcmp\((?:fault|traffic), "(\w+)"\)', self.program)) | {"short"}
-        self.assertEqual([row.name for row in self.rows if not {row.fault, row.traffic} <= known], [])
+        known = set(re.findall(r'strcmp\((?:fault|traffic), "(\w+)"\)|^    {"(\w+)", \w+},$', self.programs["victim"], re.M))
+        known = {name for names in known for name in names} | {"short"}
+        self.assertEqual([row.name for row in self.rows if row.program == "victim" and not {row.fault, row.traffic} <= known], [])
+
+    def test_the_two_jobs_know_every_role_and_phase(self):
+        text = self.programs["foreign"]
+        roles = set(re.findall(r'strcmp\(role, "(\w+)"\)', text))
+        phases = set(re.findall(r'(?:is_time|die_if)\("(\w+)"\)', text))
+        self.assertEqual(roles, {"server", "caller", "parent", "child"})
+        rows = [row for row in self.rows if row.program == "foreign"]
+        self.assertGreaterEqual(len(rows), 15)
+        for row in rows:
+            who, _, phase = row.fault.partition("-")
+            self.assertIn(row.traffic, roles, row.name)
+            self.assertIn(who, roles | {"network"}, row.name)
+            self.assertIn(phase, phases, row.name)
+
+    def test_the_wire_is_that_of_the_sources(self):
+        numbers = run.numbers_of_the_wire()
+        self.assertEqual([name for name in re.findall(r"\b((?:FRAME|PACKET)_[A-Z_]+|WIRE_VERSION|CONTROL_BYTES_MAX|[A-Z]+_PACKET_BYTES)\b", self.programs["victim"])
+                          if name not in numbers], [])
+        self.assertEqual((numbers["FRAME_CONTROL"], numbers["PACKET_CTS"], numbers["FRAME_HEADER_BYTES"]), ("1", "4", "32"))
 
     def test_every_act_can_be_done(self):
         for row in self.rows:
-            if row.act:
-                self.assertTrue(callable(acts.act_of(row.act)), row.name)
+            for act in (row.act, row.prepare):
+                self.assertTrue(not act or callable(acts.act_of(act)), row.name)
         self.assertIsNone(acts.act_of(""))
 
     def test_something_goes_wrong_in_every_row(self):
-        quiet = [row.name for row in self.rows if row.fault == "none" and not row.act and not row.settings and not row.last_settings and not row.before]
+        quiet = [row.name for row in self.rows if row.fault == "none" and not row.act and not row.prepare and not row.settings and not row.last_settings and not row.before]
         self.assertEqual(quiet, ["borne-none", "ranks-64", "first-32"])
 
 
@@ -96,6 +122,21 @@ class Verdict(unittest.TestCase):
         text = "ch_lite: rank 1 lost rank 2 on host h2 (10.77.0.3 port 46607): Connection reset by peer\n"
         self.assertEqual(self.of(fault("named"), end(text, code=15)), "")
 
+    def test_what_has_to_be_said_is_looked_for_whatever_is_expected(self):
+        said = ERROR + "ch_lite[rank 0]: its data was changed\n"
+        self.assertEqual(self.of(fault("named", says="data was changed"), end(said, code=3)), "")
+        self.assertIn("nothing says", self.of(fault("named", says="data was changed"), end(ERROR, code=3)))
+        self.assertIn("nothing says", self.of(fault("goes on", says="broke: "), end(RIGHT)))
+        self.assertEqual(self.of(fault("goes on", says="broke: "), end(RIGHT), strict=False), "")
+
+    def test_who_is_told_goes_on_or_not(self):
+        row = fault("told", says="lost a process")
+        self.assertEqual(self.of(row, end("foreign: 3 checks, 0 failed\nlost a process", code=9)), "")
+        self.assertEqual(self.of(row, end("lost a process", code=9)), "")
+        self.assertIn("nothing says", self.of(row, end("foreign: 3 checks, 0 failed\n")))
+        self.assertEqual(self.of(row, end("lost a process", hung=True)), "hung")
+        self.assertEqual(self.of(row, end("child: 3 checks, 1 failed\nlost a process")), "wrong data")
+
     def test_a_refusal_says_why(self):
         row = fault("refused", says="LITE_IFACE.*nosuch")
         self.assertEqual(self.of(row, end("LITE_IFACE=nosuch: no such interface", code=15)), "")
@@ -120,11 +161,12 @@ class Verdict(unittest.TestCase):
 
 
 class Command(unittest.TestCase):
-    OURS = {"name": "lite", "prefix": "/p", "family": "mpich", "device": "ch4:lite"}
-    PEER = {"name": "mpich", "prefix": "/usr", "family": "mpich", "device": "ch4:ucx"}
+    OURS = {"name": "lite", "prefix": "/p", "family": "mpich", "device": "ch4:lite", "mpiexec": "/p/bin/mpiexec", "cxx": True}
+    PEER = {"name": "mpich", "prefix": "/usr", "family": "mpich", "device": "ch4:ucx", "cxx": True}
+    OTHER = {"name": "open", "prefix": "/usr", "family": "openmpi", "device": "", "cxx": False}
 
     def setUp(self):
-        os.environ["LAB_MPIEXEC"] = "/lab/mpiexec"
+        os.environ.update(LAB_MPIEXEC="/lab/mpiexec", LAB_ENTER="/lab/enter", LAB_DIR="/lab")
 
     def words(self, row):
         return run.words_of(row, self.OURS, "/victim", "/file")
@@ -141,10 +183,26 @@ class Command(unittest.TestCase):
         self.assertEqual(last, [":", "-n", "1", "env", "A=b", "prlimit", "--nofile=9", "/victim", "short", "none", "/file"])
 
     def test_rows_of_our_settings_are_ours(self):
-        rows = [fault("goes on"), fault("refused", says="x")]
+        rows = [fault("goes on"), fault("refused", says="x", ours=True)]
         turns = [(row.expected, who) for row, _, _, who in run.turns_of([self.OURS, self.PEER], ["sigio", "sync"], rows)]
         self.assertEqual(turns, [("goes on", "lite, sigio"), ("goes on", "lite, sync"), ("goes on", "mpich"), ("refused", "lite, sigio"), ("refused", "lite, sync")])
 
+    def test_rows_that_an_installation_cannot_do_are_left_out(self):
+        rows = [fault("told", program="foreign", says="x"), fault("named", fault="throw")]
+        who = [(row.expected, who) for row, _, _, who in run.turns_of([self.PEER, self.OTHER], ["sigio"], rows)]
+        self.assertEqual(who, [("told", "mpich"), ("named", "mpich")])
+
+    def test_two_jobs_have_hosts_and_an_mpiexec_each(self):
+        shell, option, script = self.words(fault("goes on", program="foreign", traffic="server", fault="caller-connected"))
+        self.assertEqual((shell, option), ("sh", "-c"))
+        dying, living, left = [job for job in re.split(r"; | & ", script.replace("{ ", "")) if "/lab/enter" in job]
+        self.assertIn("/lab/enter 2 /p/bin/mpiexec", dying)
+        self.assertIn("-hosts h2,h3 -ppn 1 -n 2 /victim caller caller-connected /file", dying)
+        self.assertIn("-hosts h2,h3 -ppn 1 -n 2 /victim caller none /file", living)
+        self.assertIn("-hosts h0,h1 -ppn 1 -n 2 /victim server caller-connected /file", left)
+        # of the job that dies in part, the rest is to be met
+        joining = self.words(fault("told", program="foreign", traffic="caller", fault="server-joining"))[2]
+        self.assertEqual(joining.count("-disable-auto-cleanup"), 1)
 
     def test_of_a_job_that_hangs_it_is_said_where_the_ranks_are(self):
         with tempfile.TemporaryDirectory() as directory:

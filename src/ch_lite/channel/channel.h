@@ -215,6 +215,10 @@ int MPID_ChannelDeparted(int peer);
  * [ordinary]. */
 void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t window),
                               void* arg); /* [ordinary] */
+/* Called for a channel message that begins to come while no receive is posted for it: whether there
+ * will be one. 0: nothing has announced it, and its sender is given up. Without this function it
+ * waits for its receive. Gate held, perhaps in the handler. */
+void MPID_ChannelSetAwaited(int (*awaited)(void* arg, int peer), void* arg); /* [ordinary] */
 /* Non-zero while running in the signal handler: nothing may be allocated then. */
 int MPID_ChannelInHandler(void);
 /* Whether the engine's pools bear one more control packet's worth of answers; false only in the

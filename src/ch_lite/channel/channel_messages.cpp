@@ -199,6 +199,11 @@ void MPID_ChannelSetIntroduce(int (*introduce)(void* arg, int peer, uint32_t win
   g_channel->introduce_arg = arg;
 }
 
+void MPID_ChannelSetAwaited(int (*awaited)(void* arg, int peer), void* arg) {
+  g_channel->awaited = awaited;
+  g_channel->awaited_arg = arg;
+}
+
 int MPID_ChannelDeparted(int peer) { return engine().departed(peer) ? 1 : 0; }
 
 void MPID_ChannelRandom(void* bytes, size_t count) { engine().random(bytes, count); }

@@ -89,9 +89,14 @@ namespace {
 
 // ---- sinks: called by the engine, gate held, perhaps in the handler ----
 
+// A connection that waits for a receive is not read, so that the peer's end is not noticed, either.
 Verdict begin_channel(void*, int peer, const FrameHeader& header, Destination& destination) {
-  ChannelOp* op = g_channel->peers[peer].fifo_head;
-  if (op == nullptr) return header.offset == 0 ? Verdict::kPause : Verdict::kReject;
+  const ChannelState& s = *g_channel;
+  ChannelOp* op = s.peers[peer].fifo_head;
+  if (op == nullptr) {
+    const bool awaited = s.awaited == nullptr || s.awaited(s.awaited_arg, peer) != 0;
+    return header.offset == 0 && awaited ? Verdict::kPause : Verdict::kReject;
+  }
   if (header.offset != op->arrived) return Verdict::kReject;  // pieces of one message come in order
   destination = destination_at(*op, header.offset);
   return Verdict::kTake;

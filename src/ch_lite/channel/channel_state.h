@@ -84,6 +84,8 @@ struct ChannelState {
   void* lost_arg = nullptr;
   int (*introduce)(void* arg, int peer, std::uint32_t window) = nullptr;
   void* introduce_arg = nullptr;
+  int (*awaited)(void* arg, int peer) = nullptr;
+  void* awaited_arg = nullptr;
   void (*on_outstanding)(bool outstanding) = nullptr;
 };
 

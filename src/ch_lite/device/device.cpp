@@ -23,6 +23,7 @@ void progress_callback(void* self) { static_cast<Device*>(self)->progress(); }
 int introduce_callback(void* self, int peer, std::uint32_t window) {
   return static_cast<Device*>(self)->introduce(peer, window) ? 1 : 0;
 }
+int awaited_callback(void* self, int peer) { return static_cast<Device*>(self)->awaits(peer); }
 void lost_callback(void* self, int peer, int error) {
   static_cast<Device*>(self)->peer_lost(peer, error);
 }
@@ -43,6 +44,7 @@ bool Device::start() {
   MPID_ChannelSetProgress(progress_callback, this);
   MPID_ChannelSetLost(lost_callback, this);
   MPID_ChannelSetIntroduce(introduce_callback, this);
+  MPID_ChannelSetAwaited(awaited_callback, this);
   return true;
 }
 

@@ -62,6 +62,8 @@ class Device {
   // A process of another job becomes peer number `peer`, see MPID_ChannelSetIntroduce. Both sides
   // give each other the lesser of their windows.
   bool introduce(int peer, std::uint32_t window);
+  // Whether the next channel message of the peer has been announced, and has no receive yet.
+  bool awaits(int peer) const MPLITE_SIGNAL_SAFE { return !core_.peers[peer].deferred.empty(); }
   // Peers there are numbers for: the job's ranks, then processes of other jobs.
   int peers() const MPLITE_SIGNAL_SAFE { return core_.peers.count(); }
   // Whether a message to a process of another job is not complete. Gate held.
