@@ -119,6 +119,15 @@ whole_mpich_tree() { # DIRECTORY VERSION
   printf '    switch (errhandler->language) {\n        }\n    }\n' >"$1/src/mpi/errhan/errhan_impl.c"
   mkdir -p "$1/src/mpi/coll/iallgatherv"
   echo '    if (min * recvtype_extent < MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE)' >"$1/src/mpi/coll/iallgatherv/iallgatherv_intra_sched_ring.c"
+  for file in alltoall alltoallv alltoallw; do
+    mkdir -p "$1/src/mpi/coll/ineighbor_$file"
+    case $2-$file in
+      4.0*-alltoall[vw]) name='l = 0; l < indegree; ++l' ;;
+      *) name='l = indegree - 1; l >= 0; l--' ;;
+    esac
+    echo "    for ($name) {" | tee "$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_allcomm_sched_linear.c" \
+      >"$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_tsp_linear.c"
+  done
   mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}
   printf '    int relative_rank, nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/scatter/scatter_intra_binomial.c"
   printf '    int sendcount;\n    int nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"

@@ -1,0 +1,18 @@
+# hosts: 2
+# controllers: sigio
+# Calls that MPICH gets wrong, and install-device mends: docs/hosts.md.
+. "$(dirname "$0")/lab.sh"
+
+# ranks of one host by shared memory, then by the device, too; each of the host's two algorithms
+for count in 1 2 4; do
+  for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+    for algorithm in sched_linear tsp_linear; do
+      job 60 $count env $variables MPIR_CVAR_INEIGHBOR_ALLTOALL_INTRA_ALGORITHM=$algorithm \
+        MPIR_CVAR_INEIGHBOR_ALLTOALLV_INTRA_ALGORITHM=$algorithm \
+        MPIR_CVAR_INEIGHBOR_ALLTOALLW_INTRA_ALGORITHM=$algorithm "$programs/neighbours"
+      passed neighbours
+      result $? "blocks of neighbours are in their places, ranks: $count, $variables, $algorithm" "$out"
+    done
+  done
+done
+plan
