@@ -15,4 +15,11 @@ for count in 1 2 4; do
     done
   done
 done
+for count in 1 2 3; do
+  for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+    job 60 $count env $variables "$programs/isendrecv"
+    passed isendrecv
+    result $? "MPI_Isendrecv and MPI_Isendrecv_replace, ranks: $count, $variables" "$out"
+  done
+done
 plan

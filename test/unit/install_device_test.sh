@@ -178,6 +178,10 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "receives_from_neighbours $version" test "$(cat "$work"/mpich/src/mpi/coll/ineighbor_*/*.c | grep -c -e 'lite_i = 0; lite_i < indegree' -e 'MPI_CART ? lite_i ^ 1')" = 12
+  verdict "sends_and_receives $version" test "$(grep -c -e 'lite_send_alone(s\?e\?n\?d\?buf, sendcount' -e 'send(tmpbuf, lite_packed, MPI' -e '^    MPI_Aint lite_packed = 0' "$work/mpich/src/mpi/pt2pt/sendrecv.c")" = 4
+  verdict "completes_them $version" test "$(grep -c -e 'req->status.MPI_ERROR = ' -e 'status = e->u.recv.rreq->status' "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 5
+  verdict "lets_go_of_types_once $version" test "$(grep -A 1 '^                            MPIR_Comm_release(e->u.send.comm);$' "$work/mpich/src/mpid/common/sched/mpidu_sched.c" | grep -c '^                            MPIR_Datatype_release')" = 2
+  verdict "lets_go_of_types_once $version" test "$(grep -c Datatype_release "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 2
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
 done
@@ -191,7 +195,7 @@ verdict puts_back_what_it_does_not_edit_any_more cmp "$work/original" "$work/mpi
 # A release that mends it itself.
 full_tree4 5.0.2
 echo '    proxy->filler_processes++;' >>"$work/mpich/src/pm/hydra/lib/utils/alloc.c"
-mended=(src/mpi/coll/ineighbor_alltoall/ineighbor_alltoall_tsp_linear.c)
+mended=(src/mpi/coll/ineighbor_alltoall/ineighbor_alltoall_tsp_linear.c src/mpi/pt2pt/sendrecv.c src/mpid/common/sched/mpidu_sched.c)
 for file in "${mended[@]}"; do echo 'mended' >"$work/mpich/$file"; done
 install "$work/mpich"
 verdict leaves_what_is_mended says "4/4 MPICH: making its configure"

@@ -128,6 +128,37 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo "    for ($name) {" | tee "$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_allcomm_sched_linear.c" \
       >"$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_tsp_linear.c"
   done
+  mkdir -p "$1/src/mpi/pt2pt" "$1/src/mpid/common/sched"
+  {
+    echo '        mpi_errno = MPID_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm_ptr,'
+    echo '    void *tmpbuf = NULL;'
+    for name in 'sendrecv_impl(const void *sendbuf,sendbuf' 'sendrecv_replace_impl(void *buf,buf'; do
+      echo "int MPIR_I${name%,*}, MPI_Aint count,"
+      case $2 in 4.0*) ;; *) echo '        MPIR_Request *lw_req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);' ;; esac
+      echo "        mpi_errno = MPID_Isend(${name#*,}, sendcount, sendtype, dest, sendtag, comm_ptr,"
+    done
+    printf '    void *tmpbuf = NULL;\n        MPIR_Assert(tmpbuf_size == actual_pack_bytes);\n'
+    echo '    mpi_errno = MPIR_Sched_pt2pt_send(tmpbuf, count, datatype, sendtag, dest, comm_ptr, s);'
+  } >"$1/src/mpi/pt2pt/sendrecv.c"
+  {
+    for name in SEND RECV; do
+      printf '        case MPIDU_SCHED_ENTRY_PT2PT_%s:\n' $name
+      printf '                e->status = MPIDU_SCHED_ENTRY_STATUS_FAILED;\n            break;\n'
+    done
+    for name in SEND PT2PT_SEND PT2PT_RECV; do
+      echo "                case MPIDU_SCHED_ENTRY_$name:"
+      [ $name = SEND ] || echo '                        if (s->req->status.MPI_ERROR) {'
+      [ $name = PT2PT_RECV ] || echo '                            MPIR_Comm_release(e->u.send.comm);'
+      case $2-$name in
+        4.0*-PT2PT_SEND)
+          echo '                            MPIR_Comm_release(e->u.send.comm);'
+          echo '                        MPIR_Datatype_release_if_not_builtin(e->u.send.datatype);'
+          ;;
+        *SEND) echo '                            MPIR_Datatype_release_if_not_builtin(e->u.send.datatype);' ;;
+      esac
+      echo '                    break;'
+    done
+  } >"$1/src/mpid/common/sched/mpidu_sched.c"
   mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}
   printf '    int relative_rank, nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/scatter/scatter_intra_binomial.c"
   printf '    int sendcount;\n    int nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
