@@ -22,4 +22,14 @@ for count in 1 2 3; do
     result $? "MPI_Isendrecv and MPI_Isendrecv_replace, ranks: $count, $variables" "$out"
   done
 done
+for count in 2 3 4; do
+  for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+    job 60 $count env $variables "$programs/persistent"
+    passed persistent
+    result $? "persistent collectives start with the data of each start, ranks: $count, $variables" "$out"
+  done
+done
+job 60 2 "$programs/null_ranks"
+passed null_ranks
+result $? "persistent messages to and from MPI_PROC_NULL are active from their start on" "$out"
 plan

@@ -161,7 +161,8 @@ whole_mpich_tree() { # DIRECTORY VERSION
   } >"$1/src/mpid/common/sched/mpidu_sched.c"
   mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}
   printf '    int relative_rank, nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/scatter/scatter_intra_binomial.c"
-  printf '    int sendcount;\n    int nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
+  case $2 in 4.0*) name=int ;; *) name=MPI_Aint ;; esac
+  printf "    $name %s;\n" sendcount nbytes 'tmp_buf_size = 0' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
   {
     printf '    int %s_bytes;\n' curr n initial
     echo 'int MPII_Iscatter_for_bcast_sched(void *tmp_buf, int root, MPIR_Comm * comm_ptr, int nbytes,'
@@ -175,7 +176,36 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '        int left_count, right_count, left_disp, right_disp, rel_j, rel_jnext;'
   } >"$1/src/mpi/coll/ibcast/ibcast_intra_sched_scatter_ring_allgather.c"
   echo '    int scatter_size, recv_size = 0;' >"$1/src/mpi/coll/bcast/bcast_utils.c"
-  echo '    int tmp_buf_size, missing;' >"$1/src/mpi/coll/igather/igather_intra_sched_binomial.c"
+  {
+    echo '    int tmp_buf_size, missing;'
+    case $2 in
+      4.[01]* | 4.2.[012])
+        printf '            mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype,\n'
+        printf '                                       recvcount, recvtype);\n            MPIR_ERR_CHECK(mpi_errno);\n'
+        printf '        mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, tmp_buf, nbytes, MPI_BYTE);\n        MPIR_ERR_CHECK(mpi_errno);\n'
+        ;;
+    esac
+  } >"$1/src/mpi/coll/igather/igather_intra_sched_binomial.c"
+  case $2 in
+    4.[012]* | 4.3.[01])
+      {
+        printf 'static int calc_send_count_root(MPIR_Comm * comm, int tag, void *state, void *state2)\n    ss->curr_count = 0;\n'
+        printf '            ss->curr_count = ss->nbytes * comm_size;\n            ss->curr_count = sendcount * comm_size;\n'
+      } >>"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
+      ;;
+  esac
+  mkdir -p "$1/src/mpi/coll/iallgather"
+  case $2 in
+    4.0* | 4.1)
+      printf '%s\n' '    MPI_Aint curr_count;' 'static int dtp_release_ref(MPIR_Comm * comm, int tag, void *state)' \
+        '    MPIR_Datatype *recv_dtp = state;' '    MPIR_Datatype_ptr_release(recv_dtp);' '    MPIR_Datatype *recv_dtp;' \
+        '    recv_dtp = NULL;' '    }' '    if (recv_dtp)' '        MPIR_Datatype_ptr_add_ref(recv_dtp);' \
+        '    if (recv_dtp) {' '        mpi_errno = MPIR_Sched_cb(dtp_release_ref, recv_dtp, s);'
+      ;;
+    *) echo 'static int reset_shared_state(MPIR_Comm * comm, int tag, void *state)' ;;
+  esac >"$1/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c"
+  case $2 in 4.0*) name='        ' ;; *) name='    ' ;; esac
+  printf '%sif (MPIDI_PREQUEST(preq, rank) == MPI_PROC_NULL)\n' "$name" >"$ch4/src/ch4_startall.h"
   mkdir -p "$1/src/mpi/datatype/typerep/src"
   echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);' >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
   mkdir -p "$1/src/util"
