@@ -32,4 +32,9 @@ done
 job 60 2 "$programs/null_ranks"
 passed null_ranks
 result $? "persistent messages to and from MPI_PROC_NULL are active from their start on" "$out"
+for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
+  job 60 2 env $variables "$programs/buffered"
+  passed buffered
+  result $? "MPI_Bsend: too long a message is refused, a flush waits for all, memory is given back, $variables" "$out"
+done
 plan

@@ -192,6 +192,9 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "gathers_all_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = "$doubling"
   verdict "gathers_all_at_each_start $version" test "$(grep -c recv_dtp "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = 0
   verdict "starts_messages_of_nobody $version" test "$(grep -c -e '^ *if (lite_nobody)$' -e 'kind == MPIR_REQUEST_KIND__PREQUEST_SEND ||' -e create_null_recv "$work/mpich/src/mpid/ch4/src/ch4_startall.h")" = 3
+  case $version in 4.[01].*) buffered="1 1 0" ;; *) buffered="5 2 1" ;; esac
+  verdict "buffers_messages $version" test "$(grep -c 'void \*buf, MPI_Aint count' "$work/mpich/src/mpi/pt2pt/bsendutil.c") $(grep -c 'void \*\(buf\|\), MPI_Aint' "$work/mpich/src/include/mpir_bsend.h") $(grep -A 1 '^            MPIR_Request_free' "$work/mpich/src/mpi/pt2pt/bsendutil.c" | grep -c '^            DL_DELETE(\*head_p, elt);$')" = "$buffered"
+  verdict "buffers_messages $version" test "$(tr -cd '{}' <"$work/mpich/src/mpi/pt2pt/bsendutil.c")" = "$(case $version in 4.[01].*) ;; *) echo '{}}}' ;; esac)"
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
 done
@@ -205,7 +208,7 @@ verdict puts_back_what_it_does_not_edit_any_more cmp "$work/original" "$work/mpi
 # A release that mends it itself.
 full_tree4 5.0.2
 echo '    proxy->filler_processes++;' >>"$work/mpich/src/pm/hydra/lib/utils/alloc.c"
-mended=(src/mpi/coll/ineighbor_alltoall/ineighbor_alltoall_tsp_linear.c src/mpi/pt2pt/sendrecv.c src/mpid/common/sched/mpidu_sched.c src/mpid/ch4/src/ch4_startall.h)
+mended=(src/mpi/coll/ineighbor_alltoall/ineighbor_alltoall_tsp_linear.c src/mpi/pt2pt/sendrecv.c src/mpid/common/sched/mpidu_sched.c src/mpid/ch4/src/ch4_startall.h src/mpi/pt2pt/bsendutil.c)
 for file in "${mended[@]}"; do echo 'mended' >"$work/mpich/$file"; done
 install "$work/mpich"
 verdict leaves_what_is_mended says "4/4 MPICH: making its configure"

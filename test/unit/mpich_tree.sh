@@ -128,7 +128,21 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo "    for ($name) {" | tee "$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_allcomm_sched_linear.c" \
       >"$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_tsp_linear.c"
   done
-  mkdir -p "$1/src/mpi/pt2pt" "$1/src/mpid/common/sched"
+  mkdir -p "$1/src/mpi/pt2pt" "$1/src/mpid/common/sched" "$1/src/include"
+  echo 'int MPIR_Bsend_isend(const void *, int, MPI_Datatype, int, int, MPIR_Comm *, MPIR_Request **);' >"$1/src/include/mpir_bsend.h"
+  name='const void *buf, int count, MPI_Datatype dtype,'
+  echo "int MPIR_Bsend_isend($name" >"$1/src/mpi/pt2pt/bsendutil.c"
+  case $2 in
+    4.[01]*) ;;
+    *)
+      echo "int MPIR_Bsend_isend($name" >>"$1/src/include/mpir_bsend.h"
+      {
+        printf '                            %s\n' "$name" "$name" "$name" "$name"
+        printf '%s\n' 'static void bsend_auto_reap(struct MPII_BsendBuffer_auto *automatic)' '{' \
+          '            MPIR_Request_free(elt->req);' '        }' '        DL_DELETE(*head_p, elt);' '        MPL_free(elt);' '    }' '}'
+      } >>"$1/src/mpi/pt2pt/bsendutil.c"
+      ;;
+  esac
   {
     echo '        mpi_errno = MPID_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm_ptr,'
     echo '    void *tmpbuf = NULL;'
