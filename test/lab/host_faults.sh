@@ -37,4 +37,7 @@ for variables in MPIR_CVAR_NOLOCAL=0 MPIR_CVAR_NOLOCAL=1; do
   passed buffered
   result $? "MPI_Bsend: too long a message is refused, a flush waits for all, memory is given back, $variables" "$out"
 done
+job 60 2 "$programs/many_types"
+passed many_types
+result $? "a thousand derived types at a time pack, send and receive all of their data" "$out"
 plan

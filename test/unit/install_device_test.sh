@@ -163,6 +163,8 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "locks_the_map_of_windows $version" test "$(grep -c -A 3 -e MPIDI_LITE_lock_window_map -e MPIDI_LITE_unlock_window_map "$work/mpich/src/mpid/ch4/src/mpidig_win.c")" = 4
   verdict "fetches_pairs $version" test "$(grep -A 1 -e mpi_fetch_and_op -e '^{' "$work/mpich/src/mpid/ch4/shm/posix/posix_rma.h" | grep -c get_extent_macro)" = 1
   verdict "accumulates_without_yaksa $version" grep -q 'use_yaksa = (ENABLE_GPU) && MPIR_Typerep' "$work/mpich/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
+  case $version in 4.0.*) packs=1 ;; *) packs=0 ;; esac
+  verdict "packs_whole_elements $version" test "$(grep -c 'basic_size(dtp->basic_type)' "$work/mpich/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c")" = "$packs"
   verdict "bounds_lines_of_errors $version" test "$(grep -c 'lite_lines > 0' "$work/mpich/src/mpi/errhan/errutil.c")" = 4
   verdict "receives_partitions $version" test "$(grep -c -e 'req, u.recv.context_id) = comm->recvcontext_id' -e 'am_hdr.context_id = comm->context_id' -e 'tag, comm->recvcontext_id' "$work/mpich/src/mpid/ch4/src/mpidig_part.c")" = 3
   verdict "cuts_by_size $version" test "$(grep -c recvtype_extent "$work/mpich/src/mpi/coll/allgatherv/allgatherv_intra_ring.c")" = 1

@@ -221,7 +221,11 @@ whole_mpich_tree() { # DIRECTORY VERSION
   case $2 in 4.0*) name='        ' ;; *) name='    ' ;; esac
   printf '%sif (MPIDI_PREQUEST(preq, rank) == MPI_PROC_NULL)\n' "$name" >"$ch4/src/ch4_startall.h"
   mkdir -p "$1/src/mpi/datatype/typerep/src"
-  echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);' >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
+  {
+    echo '        element_size = MPIR_Datatype_get_basic_size(datatype);'
+    case $2 in 4.0*) echo '            element_size = MPIR_Datatype_get_basic_size(datatype);' ;; esac
+    echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);'
+  } >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
   mkdir -p "$1/src/util"
   echo '    int world_idx = MPIR_add_world(pmi_kvs_name, size);' >"$1/src/util/mpir_pmi.c"
   printf '#define MPIR_MAX_WORLDS 1024\n    int world_idx = num_worlds++;\n' >"$1/src/mpi/group/grouputil.c"
