@@ -163,6 +163,8 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "locks_the_map_of_windows $version" test "$(grep -c -A 3 -e MPIDI_LITE_lock_window_map -e MPIDI_LITE_unlock_window_map "$work/mpich/src/mpid/ch4/src/mpidig_win.c")" = 4
   verdict "fetches_pairs $version" test "$(grep -A 1 -e mpi_fetch_and_op -e '^{' "$work/mpich/src/mpid/ch4/shm/posix/posix_rma.h" | grep -c get_extent_macro)" = 1
   verdict "accumulates_without_yaksa $version" grep -q 'use_yaksa = (ENABLE_GPU) && MPIR_Typerep' "$work/mpich/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
+  case $version in 4.0.*) packs=1 ;; *) packs=0 ;; esac
+  verdict "packs_whole_elements $version" test "$(grep -c 'basic_size(dtp->basic_type)' "$work/mpich/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c")" = "$packs"
   verdict "bounds_lines_of_errors $version" test "$(grep -c 'lite_lines > 0' "$work/mpich/src/mpi/errhan/errutil.c")" = 4
   verdict "receives_partitions $version" test "$(grep -c -e 'req, u.recv.context_id) = comm->recvcontext_id' -e 'am_hdr.context_id = comm->context_id' -e 'tag, comm->recvcontext_id' "$work/mpich/src/mpid/ch4/src/mpidig_part.c")" = 3
   verdict "cuts_by_size $version" test "$(grep -c recvtype_extent "$work/mpich/src/mpi/coll/allgatherv/allgatherv_intra_ring.c")" = 1
@@ -177,6 +179,24 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "notes_many_jobs $version" test "$(grep -h -c 65536 "$work/mpich/src/mpi/group/grouputil.c" "$work/mpich/src/mpid/ch4/src/ch4_proc.c" | tr -d '\n')" = "$names$names"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
+  verdict "receives_from_neighbours $version" test "$(cat "$work"/mpich/src/mpi/coll/ineighbor_*/*.c | grep -c -e 'lite_i = 0; lite_i < indegree' -e 'MPI_CART ? lite_i ^ 1')" = 12
+  verdict "sends_and_receives $version" test "$(grep -c -e 'lite_send_alone(s\?e\?n\?d\?buf, sendcount' -e 'send(tmpbuf, lite_packed, MPI' -e '^    MPI_Aint lite_packed = 0' "$work/mpich/src/mpi/pt2pt/sendrecv.c")" = 4
+  verdict "completes_them $version" test "$(grep -c -e 'req->status.MPI_ERROR = ' -e 'status = e->u.recv.rreq->status' "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 5
+  verdict "lets_go_of_types_once $version" test "$(grep -A 1 '^                            MPIR_Comm_release(e->u.send.comm);$' "$work/mpich/src/mpid/common/sched/mpidu_sched.c" | grep -c '^                            MPIR_Datatype_release')" = 2
+  verdict "lets_go_of_types_once $version" test "$(grep -c Datatype_release "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 2
+  copies=0 counts=0 doubling=0
+  case $version in 4.[01].* | 4.2.0) copies=2 ;; esac
+  case $version in 4.[012].*) counts=5 ;; esac
+  case $version in 4.0.*) doubling=5 ;; esac
+  verdict "gathers_at_each_start $version" test "$(grep -c -e 'MPIR_Sched_copy(sendbuf' "$work/mpich/src/mpi/coll/igather/igather_intra_sched_binomial.c")" = "$copies"
+  verdict "gathers_at_each_start $version" test "$(grep -c -e 'e, s);$' -e 'E, s);$' -e 'MPIR_SCHED_BARRIER(s)' "$work/mpich/src/mpi/coll/igather/igather_intra_sched_binomial.c")" = "$((2 * copies))"
+  verdict "scatters_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c")" = "$counts"
+  verdict "gathers_all_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = "$doubling"
+  verdict "gathers_all_at_each_start $version" test "$(grep -c recv_dtp "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = 0
+  verdict "starts_messages_of_nobody $version" test "$(grep -c -e '^ *if (lite_nobody)$' -e 'kind == MPIR_REQUEST_KIND__PREQUEST_SEND ||' -e create_null_recv "$work/mpich/src/mpid/ch4/src/ch4_startall.h")" = 3
+  case $version in 4.[01].*) buffered="1 1 0" ;; *) buffered="5 2 1" ;; esac
+  verdict "buffers_messages $version" test "$(grep -c 'void \*buf, MPI_Aint count' "$work/mpich/src/mpi/pt2pt/bsendutil.c") $(grep -c 'void \*\(buf\|\), MPI_Aint' "$work/mpich/src/include/mpir_bsend.h") $(grep -A 1 '^            MPIR_Request_free' "$work/mpich/src/mpi/pt2pt/bsendutil.c" | grep -c '^            DL_DELETE(\*head_p, elt);$')" = "$buffered"
+  verdict "buffers_messages $version" test "$(tr -cd '{}' <"$work/mpich/src/mpi/pt2pt/bsendutil.c")" = "$(case $version in 4.[01].*) ;; *) echo '{}}}' ;; esac)"
   install --remove "$work/mpich"
   verdict "removes_the_edits $version" diff -r "$work/before/src" "$work/mpich/src"
 done
@@ -190,8 +210,12 @@ verdict puts_back_what_it_does_not_edit_any_more cmp "$work/original" "$work/mpi
 # A release that mends it itself.
 full_tree4 5.0.2
 echo '    proxy->filler_processes++;' >>"$work/mpich/src/pm/hydra/lib/utils/alloc.c"
+mended=(src/mpi/coll/ineighbor_alltoall/ineighbor_alltoall_tsp_linear.c src/mpi/pt2pt/sendrecv.c src/mpid/common/sched/mpidu_sched.c src/mpid/ch4/src/ch4_startall.h src/mpi/pt2pt/bsendutil.c)
+for file in "${mended[@]}"; do echo 'mended' >"$work/mpich/$file"; done
 install "$work/mpich"
+verdict leaves_what_is_mended says "4/4 MPICH: making its configure"
 verdict leaves_what_is_mended test "$(ours_in ../../pm/hydra/lib/utils/rankmap.c)" = 0
+for file in "${mended[@]}"; do verdict "leaves_what_is_mended $file" grep -qx mended "$work/mpich/$file"; done
 full_tree4 4.3.2
 echo 'something else' >"$work/mpich/src/mpid/ch4/shm/src/shm_progress.h"
 install "$work/mpich"

@@ -119,9 +119,64 @@ whole_mpich_tree() { # DIRECTORY VERSION
   printf '    switch (errhandler->language) {\n        }\n    }\n' >"$1/src/mpi/errhan/errhan_impl.c"
   mkdir -p "$1/src/mpi/coll/iallgatherv"
   echo '    if (min * recvtype_extent < MPIR_CVAR_ALLGATHERV_PIPELINE_MSG_SIZE)' >"$1/src/mpi/coll/iallgatherv/iallgatherv_intra_sched_ring.c"
+  for file in alltoall alltoallv alltoallw; do
+    mkdir -p "$1/src/mpi/coll/ineighbor_$file"
+    case $2-$file in
+      4.0*-alltoall[vw]) name='l = 0; l < indegree; ++l' ;;
+      *) name='l = indegree - 1; l >= 0; l--' ;;
+    esac
+    echo "    for ($name) {" | tee "$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_allcomm_sched_linear.c" \
+      >"$1/src/mpi/coll/ineighbor_$file/ineighbor_${file}_tsp_linear.c"
+  done
+  mkdir -p "$1/src/mpi/pt2pt" "$1/src/mpid/common/sched" "$1/src/include"
+  echo 'int MPIR_Bsend_isend(const void *, int, MPI_Datatype, int, int, MPIR_Comm *, MPIR_Request **);' >"$1/src/include/mpir_bsend.h"
+  name='const void *buf, int count, MPI_Datatype dtype,'
+  echo "int MPIR_Bsend_isend($name" >"$1/src/mpi/pt2pt/bsendutil.c"
+  case $2 in
+    4.[01]*) ;;
+    *)
+      echo "int MPIR_Bsend_isend($name" >>"$1/src/include/mpir_bsend.h"
+      {
+        printf '                            %s\n' "$name" "$name" "$name" "$name"
+        printf '%s\n' 'static void bsend_auto_reap(struct MPII_BsendBuffer_auto *automatic)' '{' \
+          '            MPIR_Request_free(elt->req);' '        }' '        DL_DELETE(*head_p, elt);' '        MPL_free(elt);' '    }' '}'
+      } >>"$1/src/mpi/pt2pt/bsendutil.c"
+      ;;
+  esac
+  {
+    echo '        mpi_errno = MPID_Isend(sendbuf, sendcount, sendtype, dest, sendtag, comm_ptr,'
+    echo '    void *tmpbuf = NULL;'
+    for name in 'sendrecv_impl(const void *sendbuf,sendbuf' 'sendrecv_replace_impl(void *buf,buf'; do
+      echo "int MPIR_I${name%,*}, MPI_Aint count,"
+      case $2 in 4.0*) ;; *) echo '        MPIR_Request *lw_req = MPIR_Request_create_complete(MPIR_REQUEST_KIND__SEND);' ;; esac
+      echo "        mpi_errno = MPID_Isend(${name#*,}, sendcount, sendtype, dest, sendtag, comm_ptr,"
+    done
+    printf '    void *tmpbuf = NULL;\n        MPIR_Assert(tmpbuf_size == actual_pack_bytes);\n'
+    echo '    mpi_errno = MPIR_Sched_pt2pt_send(tmpbuf, count, datatype, sendtag, dest, comm_ptr, s);'
+  } >"$1/src/mpi/pt2pt/sendrecv.c"
+  {
+    for name in SEND RECV; do
+      printf '        case MPIDU_SCHED_ENTRY_PT2PT_%s:\n' $name
+      printf '                e->status = MPIDU_SCHED_ENTRY_STATUS_FAILED;\n            break;\n'
+    done
+    for name in SEND PT2PT_SEND PT2PT_RECV; do
+      echo "                case MPIDU_SCHED_ENTRY_$name:"
+      [ $name = SEND ] || echo '                        if (s->req->status.MPI_ERROR) {'
+      [ $name = PT2PT_RECV ] || echo '                            MPIR_Comm_release(e->u.send.comm);'
+      case $2-$name in
+        4.0*-PT2PT_SEND)
+          echo '                            MPIR_Comm_release(e->u.send.comm);'
+          echo '                        MPIR_Datatype_release_if_not_builtin(e->u.send.datatype);'
+          ;;
+        *SEND) echo '                            MPIR_Datatype_release_if_not_builtin(e->u.send.datatype);' ;;
+      esac
+      echo '                    break;'
+    done
+  } >"$1/src/mpid/common/sched/mpidu_sched.c"
   mkdir -p "$1"/src/mpi/coll/{scatter,iscatter,ibcast,bcast,igather}
   printf '    int relative_rank, nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/scatter/scatter_intra_binomial.c"
-  printf '    int sendcount;\n    int nbytes;\n    int tmp_buf_size = 0;\n' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
+  case $2 in 4.0*) name=int ;; *) name=MPI_Aint ;; esac
+  printf "    $name %s;\n" sendcount nbytes 'tmp_buf_size = 0' >"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
   {
     printf '    int %s_bytes;\n' curr n initial
     echo 'int MPII_Iscatter_for_bcast_sched(void *tmp_buf, int root, MPIR_Comm * comm_ptr, int nbytes,'
@@ -135,9 +190,42 @@ whole_mpich_tree() { # DIRECTORY VERSION
     echo '        int left_count, right_count, left_disp, right_disp, rel_j, rel_jnext;'
   } >"$1/src/mpi/coll/ibcast/ibcast_intra_sched_scatter_ring_allgather.c"
   echo '    int scatter_size, recv_size = 0;' >"$1/src/mpi/coll/bcast/bcast_utils.c"
-  echo '    int tmp_buf_size, missing;' >"$1/src/mpi/coll/igather/igather_intra_sched_binomial.c"
+  {
+    echo '    int tmp_buf_size, missing;'
+    case $2 in
+      4.[01]* | 4.2.[012])
+        printf '            mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype,\n'
+        printf '                                       recvcount, recvtype);\n            MPIR_ERR_CHECK(mpi_errno);\n'
+        printf '        mpi_errno = MPIR_Localcopy(sendbuf, sendcount, sendtype, tmp_buf, nbytes, MPI_BYTE);\n        MPIR_ERR_CHECK(mpi_errno);\n'
+        ;;
+    esac
+  } >"$1/src/mpi/coll/igather/igather_intra_sched_binomial.c"
+  case $2 in
+    4.[012]* | 4.3.[01])
+      {
+        printf 'static int calc_send_count_root(MPIR_Comm * comm, int tag, void *state, void *state2)\n    ss->curr_count = 0;\n'
+        printf '            ss->curr_count = ss->nbytes * comm_size;\n            ss->curr_count = sendcount * comm_size;\n'
+      } >>"$1/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c"
+      ;;
+  esac
+  mkdir -p "$1/src/mpi/coll/iallgather"
+  case $2 in
+    4.0* | 4.1)
+      printf '%s\n' '    MPI_Aint curr_count;' 'static int dtp_release_ref(MPIR_Comm * comm, int tag, void *state)' \
+        '    MPIR_Datatype *recv_dtp = state;' '    MPIR_Datatype_ptr_release(recv_dtp);' '    MPIR_Datatype *recv_dtp;' \
+        '    recv_dtp = NULL;' '    }' '    if (recv_dtp)' '        MPIR_Datatype_ptr_add_ref(recv_dtp);' \
+        '    if (recv_dtp) {' '        mpi_errno = MPIR_Sched_cb(dtp_release_ref, recv_dtp, s);'
+      ;;
+    *) echo 'static int reset_shared_state(MPIR_Comm * comm, int tag, void *state)' ;;
+  esac >"$1/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c"
+  case $2 in 4.0*) name='        ' ;; *) name='    ' ;; esac
+  printf '%sif (MPIDI_PREQUEST(preq, rank) == MPI_PROC_NULL)\n' "$name" >"$ch4/src/ch4_startall.h"
   mkdir -p "$1/src/mpi/datatype/typerep/src"
-  echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);' >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
+  {
+    echo '        element_size = MPIR_Datatype_get_basic_size(datatype);'
+    case $2 in 4.0*) echo '            element_size = MPIR_Datatype_get_basic_size(datatype);' ;; esac
+    echo '    bool use_yaksa = MPIR_Typerep_reduce_is_supported(op, source_dtp);'
+  } >"$1/src/mpi/datatype/typerep/src/typerep_yaksa_pack.c"
   mkdir -p "$1/src/util"
   echo '    int world_idx = MPIR_add_world(pmi_kvs_name, size);' >"$1/src/util/mpir_pmi.c"
   printf '#define MPIR_MAX_WORLDS 1024\n    int world_idx = num_worlds++;\n' >"$1/src/mpi/group/grouputil.c"
