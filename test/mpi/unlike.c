@@ -78,6 +78,51 @@ static void records(void)
     MPI_Type_free(&freed);
 }
 
+/* Whether no two ranks share memory: what they send is the device's own then. */
+static int all_apart(void)
+{
+    MPI_Comm node;
+    int size = 0, largest = 0;
+    MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
+    MPI_Comm_size(node, &size);
+    MPI_Comm_free(&node);
+    MPI_Allreduce(&size, &largest, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    return largest == 1;
+}
+
+/* An odd number of MPI_INT into long blocks of MPI_2INT: the last pair gets one half. (In short
+ * blocks the host's datatype engine leaves it out.) */
+static void halves(void)
+{
+    enum { BLOCKS = 8, PAIRS = 1024 };
+    const int next = (my_rank + 1) % ranks, before = (my_rank + ranks - 1) % ranks;
+    const int sent = 2 * PAIRS * (BLOCKS - 1) + 3, stride = PAIRS + 8;
+    int *const mine = malloc((size_t) sent * sizeof *mine);
+    int *const theirs = calloc((size_t) (2 * BLOCKS * stride), sizeof *theirs);
+    MPI_Datatype type;
+    MPI_Status status = {.MPI_ERROR = MPI_SUCCESS};
+    int wrong = 0, elements = -1;
+
+    for (int i = 0; i < sent; i++)
+        mine[i] = (my_rank + 1) * 1000000 + i;
+    MPI_Type_vector(BLOCKS, PAIRS, stride, MPI_2INT, &type);
+    MPI_Type_commit(&type);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    const int error = MPI_Sendrecv(mine, sent, MPI_INT, next, 3, theirs, 1, type, before, 3,
+                                   MPI_COMM_WORLD, &status);
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+    CHECK(error == MPI_SUCCESS, "half a pair is an error");
+    for (int i = 0; i < sent; i++)
+        wrong +=
+            theirs[i / (2 * PAIRS) * 2 * stride + i % (2 * PAIRS)] != (before + 1) * 1000000 + i;
+    CHECK(wrong == 0, "%d of %d halves are wrong", wrong, sent);
+    MPI_Get_elements(&status, type, &elements);
+    CHECK(elements == sent, "%d elements of %d", elements, sent);
+    MPI_Type_free(&type);
+    free(theirs);
+    free(mine);
+}
+
 /* An element every 8, 16, 24 … bytes of the receive buffer, by rank. */
 static void extents(void)
 {
@@ -229,6 +274,8 @@ int main(int argc, char **argv)
 {
     start(&argc, &argv);
     records();
+    if (all_apart())
+        halves();
     extents();
     threes(0);
     threes(1);

@@ -184,13 +184,13 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "completes_them $version" test "$(grep -c -e 'req->status.MPI_ERROR = ' -e 'status = e->u.recv.rreq->status' "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 5
   verdict "lets_go_of_types_once $version" test "$(grep -A 1 '^                            MPIR_Comm_release(e->u.send.comm);$' "$work/mpich/src/mpid/common/sched/mpidu_sched.c" | grep -c '^                            MPIR_Datatype_release')" = 2
   verdict "lets_go_of_types_once $version" test "$(grep -c Datatype_release "$work/mpich/src/mpid/common/sched/mpidu_sched.c")" = 2
-  copies=0 counts=0 doubling=0
+  copies=0 counted=0 doubling=0
   case $version in 4.[01].* | 4.2.0) copies=2 ;; esac
-  case $version in 4.[012].*) counts=5 ;; esac
+  case $version in 4.[012].*) counted=5 ;; esac
   case $version in 4.0.*) doubling=5 ;; esac
   verdict "gathers_at_each_start $version" test "$(grep -c -e 'MPIR_Sched_copy(sendbuf' "$work/mpich/src/mpi/coll/igather/igather_intra_sched_binomial.c")" = "$copies"
   verdict "gathers_at_each_start $version" test "$(grep -c -e 'e, s);$' -e 'E, s);$' -e 'MPIR_SCHED_BARRIER(s)' "$work/mpich/src/mpi/coll/igather/igather_intra_sched_binomial.c")" = "$((2 * copies))"
-  verdict "scatters_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c")" = "$counts"
+  verdict "scatters_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iscatter/iscatter_intra_sched_binomial.c")" = "$counted"
   verdict "gathers_all_at_each_start $version" test "$(grep -c lite_ "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = "$doubling"
   verdict "gathers_all_at_each_start $version" test "$(grep -c recv_dtp "$work/mpich/src/mpi/coll/iallgather/iallgather_intra_sched_recursive_doubling.c")" = 0
   verdict "starts_messages_of_nobody $version" test "$(grep -c -e '^ *if (lite_nobody)$' -e 'kind == MPIR_REQUEST_KIND__PREQUEST_SEND ||' -e create_null_recv "$work/mpich/src/mpid/ch4/src/ch4_startall.h")" = 3

@@ -55,14 +55,19 @@ static void release_buffer(MPIR_Request *rreq)
 }
 
 /* Whether a message of so many bytes ends inside of a basic element, of a type whose elements have
- * one size. (What the host tells of the elements of a type divides by 0 where a struct has several
- * types of one size.) */
+ * one size. A pair (MPI_2INT) is two of them. (What the host tells of the elements of a type
+ * divides by 0 where a struct has several types of one size.) */
 static bool cuts_an_element(MPI_Datatype datatype, MPI_Aint bytes)
 {
     MPIR_Datatype *type;
 
     MPIR_Datatype_get_ptr(datatype, type);
-    return type->builtin_element_size > 0 && bytes % type->builtin_element_size != 0;
+    if (type->builtin_element_size <= 0)
+        return false;
+    const MPI_Aint element = MPIDI_LITE_IS_PAIR_OF_ONE_SIZE(type->basic_type)
+                                 ? type->builtin_element_size / 2
+                                 : type->builtin_element_size;
+    return bytes % element != 0;
 }
 
 void MPIDI_LITE_recv_done(MPIR_Request *rreq, const lite_status *status)

@@ -11,9 +11,12 @@ enum { MPI_ERR_TYPE = 3, MPI_ERR_INTERN = 16, MPIX_ERR_NOREQ = 101 };
 enum { MPI_PROC_NULL = -1, MPI_DATATYPE_NULL = 0, MPI_BYTE = 1, MPIR_BYTE_INTERNAL = MPI_BYTE };
 #define MPI_STATUS_IGNORE ((MPI_Status*)1)
 #define MPI_IN_PLACE ((void*)-1)
+enum { MPI_2INT = 300, MPI_2INTEGER, MPI_2REAL = MPI_DATATYPE_NULL, MPI_2DOUBLE_PRECISION = 0 };
 struct MPIR_Datatype {
+  int basic_type;
   MPI_Aint builtin_element_size;
 };
+#define MPIR_Datatype_is_pairtype(type) ((type) == MPI_2INT)
 MPIR_Datatype* host_datatype(MPI_Datatype type);
 #define MPIR_Datatype_get_ptr(type, ptr) ((ptr) = host_datatype(type))
 #define MPIR_STATUS_SET_COUNT(status_, bytes) ((status_).count = (bytes))
