@@ -1055,4 +1055,41 @@ START_TEST(packet_of_the_handler_does_not_cut_what_a_completion_sends) {
 }
 END_TEST
 
+// Frames for two peers have their places, and the memory would do for either.
+START_TEST(frames_for_several_peers_share_the_memory_of_the_handler) {
+  SimRanks r(3, SimRanks::no_faults(), resuming());
+  r.connect(0, 1);
+  r.connect(0, 2);
+  r.turn(5);
+  for (const int peer : {1, 2}) r.world.mute(0, peer);
+  in_handler(r, 0, [&] {
+    std::size_t sent = 0;
+    while (sent < TxQueue::kSpareBlocks * 5 / 2) sent += send_packets(r, 1, sent);
+    r.world.write_limit = [](int, std::uint64_t) { return 0; };
+    const Bytes data(20'000, 9);
+    const iovec part = {const_cast<std::uint8_t*>(data.data()), data.size()};
+    for (int i = 0; i < 8; ++i) ck_assert_int_eq(r.engine(0).send_control(1 + i % 2, &part, 1), 0);
+    r.world.write_limit = nullptr;
+    for (int i = 0; i < 10; ++i) {
+      r.world.pass(100'000);
+      r.engine(0).poll_all();
+    }
+  });
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+  ck_assert_uint_ne(r.engine(0).queued_sends(), 0);
+  for (const int peer : {1, 2}) r.world.cut(0, peer);
+  ck_assert(r.until([&] { return r.engine(0).queued_sends() == 0; }));
+  int heard = 0;
+  ck_assert(r.until([&] {
+    Bytes data(20'000);
+    int from = -1;
+    Hold hold(r.engine(2).gate());
+    while (r.engine(2).control_ready())
+      heard += r.engine(2).take_control(data.data(), 20'000, from) == 20'000;
+    return heard == 4;
+  }));
+  ck_assert_uint_eq(r.engine(0).counters().resume_gaps, 0);
+}
+END_TEST
+
 int main() { return run_tests("resume"); }

@@ -261,6 +261,7 @@ void TxQueue::flush(Connection& connection) {
       if (!c->tx.kept.told) readiness_.set_interest(*c, c->interest & ~kWritable);
       break;
     }
+    if (!may_commit(*c, 0)) break;  // other peers have what there was when these were committed
     iovec parts[kIovsMax];
     int parts_count = 0;
     std::uint64_t offered = list_frames(c->tx, parts, parts_count);

@@ -193,7 +193,8 @@ class TxQueue {
   bool has_room_for(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE;
   static std::uint64_t bytes_fixed(const ConnectionTx& tx, bool and_more) MPLITE_SIGNAL_SAFE;
   // Whether another frame, of which so many bytes are copied when they have been written, may have
-  // its place in the stream. False: the next MPI call goes on.
+  // its place in the stream; 0: or those that have it may be written. False: the next MPI call goes
+  // on.
   bool may_commit(Connection& c, std::uint64_t bytes) MPLITE_SIGNAL_SAFE {
     if (can_keep(c, bytes)) [[likely]]
       return true;
