@@ -5,6 +5,7 @@ import os
 from ..common import SCRIPTS
 from ..drawing import drawing_library
 from ..sizes import burst_of, size_text
+from .patterns import APPLICATIONS
 
 ENTRY = os.path.join(SCRIPTS, "compare")
 
@@ -30,7 +31,11 @@ def draw(result, points, directory):
         bars = [pattern for pattern in ("rate", "many_to_one", "ring", "pairs", "ring8") if any(point["pattern"] == pattern for point in mine)]
         panels = [panel for panel in PLOTTED if any(point["pattern"] == panel[0] for point in mine)]
         count = len(panels) + (1 if bars else 0)
-        if count == 0:
+        if count == 0 and not any(point["pattern"] in APPLICATIONS for point in mine):
+            continue
+        if count == 0:    # applications are compared by themselves
+            figure = draw_applications(pyplot, [point for point in mine if point["pattern"] in APPLICATIONS], names, colors)
+            save(pyplot, figure, stem, f"rate {rate}, {about['rounds']} rounds, {about['date']}")
             continue
         columns = min(3, count)
         rows = (count + columns - 1) // columns
@@ -48,13 +53,43 @@ def draw(result, points, directory):
                 axis.legend(handles, labels, fontsize=7)
         if bars:
             draw_bars(flat[count - 1], mine, bars, names, colors)
-        figure.suptitle(f"rate {rate}, {about['rounds']} rounds, {about['date']}")
-        figure.tight_layout()
-        pyplot.rcParams["svg.fonttype"] = "none"    # text as text: a fifth of the size
-        figure.savefig(f"{stem}.svg", metadata={"Date": None})
-        figure.savefig(f"{stem}.png", dpi=110)
-        pyplot.close(figure)
+        save(pyplot, figure, stem, f"rate {rate}, {about['rounds']} rounds, {about['date']}")
     return [path for path in made if os.path.exists(path)]
+
+
+def save(pyplot, figure, stem, title):
+    figure.suptitle(title)
+    figure.tight_layout()
+    pyplot.rcParams["svg.fonttype"] = "none"    # text as text: a fifth of the size
+    figure.savefig(f"{stem}.svg", metadata={"Date": None})
+    figure.savefig(f"{stem}.png", dpi=110)
+    pyplot.close(figure)
+
+
+def draw_applications(pyplot, points, names, colors):
+    """Time to solution as a share of the first installation's, a row for each program and size."""
+    rows = list(dict.fromkeys((point["pattern"], point["bytes"]) for point in points))
+    figure, axis = pyplot.subplots(figsize=(7.5, 1.5 + 0.36 * len(rows)))
+    height = 0.8 / max(1, len(names))
+    for index, row in enumerate(rows):
+        times = {point["name"]: point["us"] for point in points if (point["pattern"], point["bytes"]) == row and point.get("us") and point["us"]["median"]}
+        first = times.get(names[0])
+        if first is None:
+            continue
+        for place, name in enumerate(names):
+            if name in times:
+                low, middle, high = (times[name][which] / first["median"] for which in ("low", "median", "high"))
+                axis.barh(index + (place - (len(names) - 1) / 2) * height, middle, height, color=colors[name], label=name if index == 0 else None,
+                          xerr=[[middle - low], [high - middle]], error_kw={"linewidth": 0.6})
+    axis.set_yticks(range(len(rows)))
+    axis.set_yticklabels([f"{pattern} {size_text(size)}" for pattern, size in rows], fontsize=7)
+    axis.invert_yaxis()
+    axis.axvline(1.0, color="0.3", linewidth=0.8)
+    axis.set_xlim(left=0.5)
+    axis.set_xlabel(f"time to solution, {names[0]} = 1")
+    axis.grid(True, axis="x", alpha=0.25)
+    axis.legend(fontsize=7, loc="lower right")
+    return figure
 
 
 def draw_curves(axis, points, metric, names, colors):
