@@ -104,9 +104,10 @@ void host_type_release(MPI_Datatype type) {
 
 static bool no_element_size; /* of a struct of several types */
 static bool pairs;           /* the elements are MPI_2INT */
+static bool several_types;   /* of one size, in a struct */
 MPIR_Datatype* host_datatype(MPI_Datatype type) {
   static MPIR_Datatype found;
-  found.basic_type = pairs ? MPI_2INT : MPI_BYTE;
+  found.basic_type = several_types ? MPI_DATATYPE_NULL : pairs ? MPI_2INT : MPI_BYTE;
   found.builtin_element_size = no_element_size ? 0 : types[type].element;
   return &found;
 }
@@ -1207,6 +1208,19 @@ START_TEST(pair_of_one_size_is_two_elements) {
   ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
   ck_assert_int_eq(take(req).MPI_ERROR, MPI_SUCCESS);
   message_bytes = 401;
+  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
+  ck_assert_int_eq(take(req).MPI_ERROR, MPI_ERR_TYPE);
+}
+END_TEST
+
+/* Where there is no Fortran, MPI_2REAL is MPI_DATATYPE_NULL as well. */
+START_TEST(struct_of_several_types_of_one_size_is_no_pair) {
+  MPIR_Request* req;
+  several_types = true;
+  message_bytes = 404;
+  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
+  ck_assert_int_eq(take(req).MPI_ERROR, MPI_SUCCESS);
+  message_bytes = 402;
   ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
   ck_assert_int_eq(take(req).MPI_ERROR, MPI_ERR_TYPE);
 }
@@ -2521,6 +2535,7 @@ int main(void) {
   ADD_LOOP(message_that_ends_inside_an_element_is_an_error, 8);
   ADD(elements_of_several_sizes_are_not_looked_at);
   ADD(pair_of_one_size_is_two_elements);
+  ADD(struct_of_several_types_of_one_size_is_no_pair);
   ADD(error_of_unpacking_is_the_receives);
   ADD_LOOP(receive_that_fails_leaves_the_memory_alone, 5);
   ADD_LOOP(message_that_is_lost_in_the_middle_of_an_element_is_lost, 2);

@@ -262,14 +262,15 @@ static inline int MPIDI_LITE_IOV_LEN(MPI_Aint count, MPI_Datatype type, MPI_Aint
 #endif
 
 /* Whether a basic type is a pair of two elements of one size: MPI_2INT and, where there is Fortran,
- * MPI_2REAL and the like (MPI_DATATYPE_NULL otherwise). */
+ * MPI_2REAL and the like (MPI_DATATYPE_NULL otherwise, as the basic type of a struct of several
+ * types is). */
 #if LITE_HOST_SINCE(5, 0, 0)
 #define MPIDI_LITE_IS_PAIR_OF_ONE_SIZE(type) \
     (HANDLE_IS_BUILTIN(type) && MPIR_Datatype_is_pairtype(type))
 #else
-#define MPIDI_LITE_IS_PAIR_OF_ONE_SIZE(type)                                \
-    ((type) == MPI_2INT || (type) == MPI_2INTEGER || (type) == MPI_2REAL || \
-     (type) == MPI_2DOUBLE_PRECISION)
+#define MPIDI_LITE_IS_PAIR_OF_ONE_SIZE(type)                                         \
+    ((type) != MPI_DATATYPE_NULL && ((type) == MPI_2INT || (type) == MPI_2INTEGER || \
+                                     (type) == MPI_2REAL || (type) == MPI_2DOUBLE_PRECISION))
 #endif
 
 /* A byte in the host's own calls. 5.0 tells its internal types from those of the application's ABI.

@@ -183,7 +183,7 @@ void HelperThread::rest() {
     resting_.store(kOnOrders);
     const int seen = orders_.load();
     if (state_.armed_word.load() != 0 || stopping_.load()) break;
-    const std::int64_t rest_ns = state_.policy.helper_sleep_ns(sleep, state_.now_ns());
+    const std::int64_t rest_ns = sleep_left_ns(sleep);
     if (rest_ns == 0) break;
     if (rest_ns < 0 && rest_fd_ >= 0 && state_.engine->awaits_callers()) {
       sleep_until_called(seen);
@@ -194,6 +194,11 @@ void HelperThread::rest() {
   }
   resting_.store(kAwake);
   if (state_.armed_word.load() == 0 && !stopping_.load()) rest_is_over();
+}
+
+std::int64_t HelperThread::sleep_left_ns(Grace::Sleep& sleep) {
+  Hold hold(state_.engine->gate());
+  return state_.policy.helper_sleep_ns(sleep, state_.now_ns());
 }
 
 // The timed sleep has ended: the backstop.

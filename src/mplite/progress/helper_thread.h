@@ -32,6 +32,7 @@ class HelperThread {
   void run();
   void work(const ProgressMode& mode = ProgressMode::helper_thread());
   void rest();
+  std::int64_t sleep_left_ns(Grace::Sleep& sleep);
   void rest_is_over();
   void sleep_until_called(int seen);
   bool give_order();

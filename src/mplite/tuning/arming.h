@@ -142,7 +142,7 @@ class ArmingPolicy {
   // The application has taken the signal: the next departure finds another.
   void signal_is_gone() MPLITE_SIGNAL_SAFE { grace_.distrust(); }
 
-  // Helper thread: how long its sleep still lasts; < 0: until it is called. Gate not held.
+  // Helper thread: how long its sleep still lasts; < 0: until it is called. Gate held.
   std::int64_t helper_sleep_ns(Grace::Sleep& sleep, std::int64_t now_ns) const {
     return timer_set_.load() ? sleep.left_ns(now_ns, grace_.backstop_ns()) : -1;
   }
