@@ -302,6 +302,39 @@ START_TEST(patience_grows_where_arming_late_was_useless) {
 }
 END_TEST
 
+// The application blocks the timer's signal, or takes what it has raised.
+START_TEST(long_absence_that_no_timer_has_seen_takes_the_trust_away) {
+  Grace grace;
+  std::int64_t now = 1;
+  leave_and_return(grace, kSend, 5000, kUs, &now);
+  for (int i = 0; i < 20; ++i) {  // of light departures
+    grace.leave(kSend, false, now);
+    grace.came_back(now += kUs, false);
+  }
+  ck_assert(!grace.leave(kSend, false, now));
+  grace.came_back(now += Grace::kUnwatchedNs - 1, false);
+  ck_assert(!grace.leave(kSend, false, now));
+  grace.came_back(now += Grace::kUnwatchedNs, false);
+  ck_assert(grace.leave(kSend, false, now));
+}
+END_TEST
+
+// It arms for something gathered, too, when nothing was outstanding.
+START_TEST(late_arming_is_of_the_departure_that_it_belongs_to) {
+  Grace grace;
+  std::int64_t now = 1;
+  grace.ran_out();
+  for (std::uint32_t i = 0; i < Grace::kQuickNeeded; ++i) {
+    ck_assert(grace.leave(kSend, false, now));
+    grace.came_back(now += 30 * kUs, i == 0);
+  }
+  ck_assert(grace.leave(kSend, false, now));
+  grace.came_back(now += 30 * kUs, false);
+  ck_assert(!grace.leave(kSend, false, now));
+  ck_assert_int_eq(grace.until_arm_ns(now), Grace::kBackstopMinNs);
+}
+END_TEST
+
 START_TEST(interrupted_sleep_ends_when_it_would_have_ended) {
   Grace::Sleep sleep;
   ck_assert_int_eq(sleep.left_ns(1000 * kUs, 100 * kUs), 100 * kUs);

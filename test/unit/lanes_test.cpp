@@ -238,12 +238,16 @@ START_TEST(network_that_was_cut_is_used_again_when_it_is_back) {
   ck_assert_int_eq(connections_over(r, 1), 2);
   cut_network(r, 1);
   talk(r, 20);
-  ck_assert_int_eq(connections_over(r, 0), 2);
+  ck_assert_int_eq(connections_over(r, 0), 3);  // and one waits
   ck_assert_int_eq(connections_over(r, 1), 0);
+  // It is no obstacle for others.
+  r.world.reset(r.world.connected(0, 1).back());
+  talk(r, 5);
+  ck_assert_int_eq(connections_over(r, 0), 3);
   put_back_network(r, 1);
   talk(r, 5);
-  ck_assert_int_eq(connections_over(r, 0), 2);
-  ck_assert_int_eq(connections_over(r, 1), 2);
+  ck_assert_int_eq(connections_over(r, 0), 3);
+  ck_assert_int_eq(connections_over(r, 1), 1);
 }
 END_TEST
 
@@ -265,8 +269,20 @@ START_TEST(first_connection_that_goes_on_over_another_network_leaves_its_own_to_
   ck_assert_int_ge(connections_over(r, 1 - first), 2);
   put_back_network(r, first);
   talk(r, 5);
-  ck_assert_int_eq(connections_over(r, first), 2);
-  ck_assert_int_eq(connections_over(r, 1 - first), 2);
+  ck_assert_int_ge(connections_over(r, first), 1);
+  ck_assert_int_eq(connections_over(r, first) + connections_over(r, 1 - first), 4);
+}
+END_TEST
+
+// Nobody listens there any more, or somebody else does.
+START_TEST(address_where_calls_are_refused_has_no_lane_that_waits) {
+  SimRanks r(2, narrow(), with_lanes(4), 1, 0, 2);
+  r.connect(0, 1);
+  talk(r, 2);
+  cut_network(r, 1);
+  for (const int host : {0, 1}) r.world.set_road(host, 1, ECONNREFUSED);
+  talk(r, 5);
+  ck_assert_int_eq(connections_over(r, 0), 4);
 }
 END_TEST
 

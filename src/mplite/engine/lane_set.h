@@ -96,6 +96,7 @@ struct LaneSet {
   std::uint8_t surplus = 0;    // lanes of trials that did not pay are below this number
   std::uint8_t led = 0;        // bits: those with which a connection has come up
   std::int64_t closed_ns[kAddressesMax] = {};  // no attempt with one of these before
+  std::uint8_t closes[kAddressesMax] = {};     // how often in a row
   bool spread = false;                         // transfers go over more than lane 0
   bool transfers_next = false;                 // on lane 0 they have their turn
   bool deciding = false;                       // in Lanes::wait

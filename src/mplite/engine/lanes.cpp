@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kRetryNs = 1'000'000'000;  // doubled each time
 constexpr std::int64_t kReturnNs = 2'000'000'000;
+constexpr int kClosesMost = 60;  // some minutes
 constexpr std::int64_t kShortageNs = 10'000'000'000;
 constexpr std::int64_t kLookNs = 5'000'000;  // between questions to the policy
 // Frames that came on a lane while others come are acknowledged so many together.
@@ -42,6 +43,7 @@ void Lanes::want(int peer) {
 void Lanes::open_missing(int peer) {
   LaneSet& set = *core_.peers[peer].lanes;
   if (set.surplus != 0) give_back(peer);
+  bool waits = false;  // a lane for the address that was left, until its network is there again
   int attempts = 0;
   for (const Lane& lane : set.lane)
     attempts += lane.connection != nullptr && !is_up(lane.connection) ? 1 : 0;
@@ -52,8 +54,10 @@ void Lanes::open_missing(int peer) {
     }
     const std::int64_t now = core_.net.now_ns();
     if (set.retry_ns != 0 && now < set.retry_ns) return;
-    const int which = address_for(peer, i);
-    if (now < set.closed_ns[which]) continue;
+    const int left = i < set.policy.used() && !waits ? address_left(peer) : -1;
+    waits |= left >= 0;
+    const int which = left >= 0 ? left : address_in_turn(peer, i, now);
+    if (which < 0 || now < set.closed_ns[which]) continue;
     open(peer, i, which);
     ++attempts;
   }
@@ -86,23 +90,28 @@ int Lanes::address_left(int peer) const {
   return -1;
 }
 
-// The addresses of the peer take turns, from that of its first connection on; but one that was left
-// comes first.
-int Lanes::address_for(int peer, int number) const {
-  if (const int left = address_left(peer); left >= 0) return left;
+// The addresses of the peer take turns, from that of its first connection on. -1: none can be tried
+// now.
+int Lanes::address_in_turn(int peer, int number, std::int64_t now) const {
   const Peer& p = core_.peers[peer];
   const int count = remote_.address_count(peer);
+  const auto is_usable = [&](int i) {
+    return (p.lanes->shunned >> i & 1) == 0 && now >= p.lanes->closed_ns[i];
+  };
   int usable = 0;
-  for (int i = 0; i < count; ++i) usable += (p.lanes->shunned >> i & 1) == 0 ? 1 : 0;
+  for (int i = 0; i < count; ++i) usable += is_usable(i) ? 1 : 0;
+  if (usable == 0) return -1;
   int turn = number % usable;
   int i = p.turns.current() % count;
-  for (; (p.lanes->shunned >> i & 1) != 0 || turn-- > 0;) i = (i + 1) % count;
+  for (; !is_usable(i) || turn-- > 0;) i = (i + 1) % count;
   return i;
 }
 
 void Lanes::learn_address(LaneSet& set, const Connection& c) const {
   const int which = remote_.find_address(set.peer, c.remote);
-  if (which >= 0) set.led = static_cast<std::uint8_t>(set.led | 1u << which);
+  if (which < 0) return;
+  set.led = static_cast<std::uint8_t>(set.led | 1u << which);
+  set.closes[which] = 0;
 }
 
 void Lanes::open(int peer, int number, int which) {
@@ -126,17 +135,24 @@ void Lanes::open(int peer, int number, int which) {
 }
 
 // Only an address that does not answer, or where somebody else does, is left out. One that has led
-// to the peer is not: its lanes wait until its network is there again.
+// to the peer, and whose network has failed, is not: a lane waits for some minutes until that is
+// there again.
 void Lanes::attempt_failed(Connection& c, int error) {
   LaneSet& set = *core_.peers[c.peer].lanes;
   set.lane[c.lane].connection = nullptr;
   const std::int64_t now = core_.net.now_ns();
   const bool address = error == EPROTO || (c.state == ConnectionState::kConnecting &&
                                            !is_closed(error) && !is_shortage(error));
-  if (address && (set.led >> c.handshake.address & 1) != 0) {
-    set.closed_ns[c.handshake.address] = now + kReturnNs;
+  const int which = c.handshake.address;
+  const auto bit = static_cast<std::uint8_t>(1u << which);
+  const bool refused = error == EPROTO || error == ECONNREFUSED;
+  if (address && (refused || set.closes[which] == kClosesMost))
+    set.led = static_cast<std::uint8_t>(set.led & ~bit);
+  if (address && (set.led & bit) != 0) {
+    set.closed_ns[which] = now + kReturnNs;
+    ++set.closes[which];
   } else if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
-    if (address) set.shunned = static_cast<std::uint8_t>(set.shunned | 1u << c.handshake.address);
+    if (address) set.shunned = static_cast<std::uint8_t>(set.shunned | bit);
     const bool all = set.shunned == (1u << remote_.address_count(c.peer)) - 1;
     if (all || !address) {
       set.retry_ns = now + (kRetryNs << std::min<int>(set.failures, 6));
@@ -275,16 +291,20 @@ void Lanes::note_trial(LaneSet& set, int used, int wanted, unsigned paid) {
   if (wanted_now < wanted) set.surplus = static_cast<std::uint8_t>(wanted);
 }
 
-// Lanes that a trial was made with, and that nobody uses: once nothing of ours is on them, and
-// unless the peer has sent on them, for whom they may pay.
+// Lanes that we have opened for a trial: once nothing of ours is on them, and unless the peer has
+// sent on them, for whom they may pay.
 void Lanes::give_back(int peer) {
   LaneSet& set = *core_.peers[peer].lanes;
+  bool left = false;
   for (int i = set.policy.wanted(); i < set.surplus; ++i) {
     const Lane& lane = set.lane[i];
-    if (is_up(lane.connection) && lane.connection->tx.count == 0 && lane.out.count() == 0 &&
-        lane.received == 0 && !lane.connection->rx.in_frame)
-      end(peer, i, false);
+    if (!is_up(lane.connection) || !lane.connection->handshake.ours || lane.received != 0) continue;
+    const bool idle =
+        lane.connection->tx.count == 0 && lane.out.count() == 0 && !lane.connection->rx.in_frame;
+    if (idle) end(peer, i, false);
+    left |= !idle;
   }
+  if (!left) set.surplus = 0;
 }
 
 void Lanes::lose(Connection& c, int error, StreamFailure how) {

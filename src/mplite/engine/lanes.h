@@ -72,7 +72,7 @@ class Lanes {
   void open_missing(int peer) MPLITE_SIGNAL_SAFE;
   void ask_for_end(LaneSet& set, Lane& lane) MPLITE_SIGNAL_SAFE;
   void open(int peer, int number, int which) MPLITE_SIGNAL_SAFE;
-  int address_for(int peer, int number) const MPLITE_SIGNAL_SAFE;
+  int address_in_turn(int peer, int number, std::int64_t now) const MPLITE_SIGNAL_SAFE;
   void learn_address(LaneSet& set, const Connection& c) const MPLITE_SIGNAL_SAFE;
   int connections_with(int peer, int which) const MPLITE_SIGNAL_SAFE;
   int address_left(int peer) const MPLITE_SIGNAL_SAFE;

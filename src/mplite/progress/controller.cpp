@@ -213,8 +213,10 @@ void Controller::leave_by_signal(int call) {
     return policy.handled(state_.now_ns() - left_ns);
   }
   if (armed() && is_armed_still()) {
-    Hold hold(state_.engine->gate());
-    state_.begin_absence();
+    {
+      Hold hold(state_.engine->gate());
+      state_.begin_absence();
+    }
     return end_rest_if_overslept();
   }
   if (armed()) disarm();

@@ -53,7 +53,10 @@ struct ProgressState {
     return host_fresh.load() || host.due();  // in order with armed_word: see keep_due()
   }
   // Gate held.
-  bool is_departure_heavy() const { return is_heavy == nullptr || is_heavy(arg); }
+  bool is_departure_heavy() const {
+    return is_heavy == nullptr || host_waits.load(std::memory_order_relaxed) ||
+           engine->queued_sends() != 0 || engine->connecting() || is_heavy(arg);
+  }
   std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
 
   void tell() MPLITE_SIGNAL_SAFE {

@@ -18,8 +18,8 @@ ArmingPolicy::Departure ArmingPolicy::leave(int kind, bool heavy, std::int64_t n
 
 std::int64_t ArmingPolicy::departure_timer_ns(std::int64_t now_ns) {
   const bool set = is_timer_set() && now_ns < timer_due_ns_ + kOverdueNs;
-  if (set && !ends_rest_ && timer_due_ns_ - now_ns <= grace_.backstop_ns() / 2) grace_.put_off();
-  return grace_.backstop_ns();
+  if (set && !ends_rest_ && timer_due_ns_ - now_ns <= departure_delay_ns_ / 2) grace_.put_off();
+  return departure_delay_ns_ = grace_.backstop_ns();
 }
 
 bool ArmingPolicy::guard(std::int64_t now_ns, std::int64_t delay_ns) {

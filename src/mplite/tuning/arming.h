@@ -174,6 +174,7 @@ class ArmingPolicy {
   bool ends_rest_ = false;  // the timer that is set, or went off last
   bool departed_ = false;   // helper: unarmed, since a timer found nobody away
   std::int64_t timer_due_ns_ = 0;
+  std::int64_t departure_delay_ns_ = 0;         // of the timer that was set for a departure last
   std::int64_t handshakes_ns_ = kHandshakesNs;  // what is left
   unsigned unarmed_waits_ = 0;
 };

@@ -10,6 +10,7 @@ bool Grace::leave(int kind, bool heavy, std::int64_t now_ns) {
   came_back(now_ns, true);
   trust_ = &kinds_[heavy ? 1 : 0][kind >= 0 && kind < kKinds ? kind : 0];
   heavy_ = heavy;
+  late_ = false;
   left_ns_ = now_ns;
   armed_ = !on_ || trust_->quick < trust_->needed || trust_->unseen >= kUnseenMost;
   waiting_.store(!armed_, std::memory_order_relaxed);
@@ -31,6 +32,8 @@ void Grace::came_back(std::int64_t now_ns, bool useful) {
     was_useful(away_ns, late);
   else if (seen)
     was_useless(late);
+  else if (away_ns >= kUnwatchedNs)
+    trust_->quick = 0;  // somebody else has had the timer's signal
   else if (trust_->unseen < kUnseenMost)
     ++trust_->unseen;
 }
@@ -62,7 +65,7 @@ bool Grace::lost_trust() {
 
 void Grace::ran_out() {
   waiting_.store(false, std::memory_order_relaxed);
-  late_ = true;
+  late_ = left_ns_ != 0;
 }
 
 void Grace::distrust() {

@@ -42,6 +42,8 @@ class Grace {
   static constexpr std::uint32_t kUnseenMost = 128;
   // Where arming late costs next to nothing, and little is lost by it.
   static constexpr std::int64_t kPatienceMaxNs = 800'000;
+  // The timer would have armed an absence that lasts so long.
+  static constexpr std::int64_t kUnwatchedNs = 20'000'000;
   static constexpr std::int64_t kBackstopMinNs = 100'000;
   static constexpr std::int64_t kBackstopMaxNs = 6'400'000;
   // A delay doubles when four times as much has gone by with nobody away, and one that was needed
