@@ -45,7 +45,10 @@ int start_fault(StartFault fault, const char* error) {
 }
 
 void progress(void*) { g_boot->device->progress(); }
-bool is_heavy(void*) { return g_boot->device->is_heavy(); }
+// What a schedule of the host's passes on through shared memory is not seen as progress.
+bool is_heavy(void*, bool host_waits) {
+  return (host_waits && g_boot->shared_memory) || g_boot->device->is_heavy();
+}
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 

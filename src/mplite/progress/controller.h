@@ -63,8 +63,9 @@ class Controller {
     state_.tell();
   }
   // After start(). Asked on the way out, gate held: whether what is outstanding is more than a few
-  // short messages (grace.h). Without it, it may always be.
-  void ask_for_weight(bool (*is_heavy)(void* arg)) { state_.is_heavy = is_heavy; }
+  // short messages (grace.h). `host_waits`: work of the host's is under way. Without it, it may
+  // always be.
+  void ask_for_weight(bool (*is_heavy)(void* arg, bool host_waits)) { state_.is_heavy = is_heavy; }
   // With several application threads the owner cannot know what the others start: it arms whenever
   // it leaves.
   void set_always(bool always);

@@ -34,7 +34,7 @@ struct ProgressState {
   std::atomic<bool> host_waits{false};    // sigio: there was some at the last departure
   std::atomic<bool> host_fresh{false};    // and it may be able to go on without any event
   int wants[2] = {};                      // want_arm without and with something outstanding
-  bool (*is_heavy)(void* arg) = nullptr;  // Controller::ask_for_weight
+  bool (*is_heavy)(void* arg, bool host_waits) = nullptr;  // Controller::ask_for_weight
   // When the application left armed last, or was armed late.
   std::uint64_t writes_then = 0, bytes_in_then = 0;
   volatile int unheard = 0;
@@ -54,8 +54,8 @@ struct ProgressState {
   }
   // Gate held.
   bool is_departure_heavy() const {
-    return is_heavy == nullptr || host_waits.load(std::memory_order_relaxed) ||
-           engine->queued_sends() != 0 || engine->connecting() || is_heavy(arg);
+    return is_heavy == nullptr || engine->queued_sends() != 0 || engine->connecting() ||
+           is_heavy(arg, host_waits.load(std::memory_order_relaxed));
   }
   std::int64_t now_ns() const MPLITE_SIGNAL_SAFE { return engine->net().now_ns(); }
 
