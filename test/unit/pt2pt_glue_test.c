@@ -1192,37 +1192,31 @@ START_TEST(message_that_ends_inside_an_element_is_an_error) {
 }
 END_TEST
 
-START_TEST(elements_of_several_sizes_are_not_looked_at) {
+static int error_of_pieces(size_t bytes) {
   MPIR_Request* req;
-  message_bytes = 402;
-  no_element_size = true;
+  message_bytes = bytes;
   ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
-  ck_assert_int_eq(take(req).MPI_ERROR, MPI_SUCCESS);
+  return take(req).MPI_ERROR;
+}
+
+START_TEST(elements_of_several_sizes_are_not_looked_at) {
+  no_element_size = true;
+  ck_assert_int_eq(error_of_pieces(402), MPI_SUCCESS);
 }
 END_TEST
 
 START_TEST(pair_of_one_size_is_two_elements) {
-  MPIR_Request* req;
   pairs = true; /* of two bytes each, in elements of four */
-  message_bytes = 402;
-  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
-  ck_assert_int_eq(take(req).MPI_ERROR, MPI_SUCCESS);
-  message_bytes = 401;
-  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
-  ck_assert_int_eq(take(req).MPI_ERROR, MPI_ERR_TYPE);
+  ck_assert_int_eq(error_of_pieces(402), MPI_SUCCESS);
+  ck_assert_int_eq(error_of_pieces(401), MPI_ERR_TYPE);
 }
 END_TEST
 
 /* Where there is no Fortran, MPI_2REAL is MPI_DATATYPE_NULL as well. */
 START_TEST(struct_of_several_types_of_one_size_is_no_pair) {
-  MPIR_Request* req;
   several_types = true;
-  message_bytes = 404;
-  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
-  ck_assert_int_eq(take(req).MPI_ERROR, MPI_SUCCESS);
-  message_bytes = 402;
-  ck_assert_int_eq(start_receive(memory, count_of(LARGE_PIECES), LARGE_PIECES, &req), MPI_SUCCESS);
-  ck_assert_int_eq(take(req).MPI_ERROR, MPI_ERR_TYPE);
+  ck_assert_int_eq(error_of_pieces(404), MPI_SUCCESS);
+  ck_assert_int_eq(error_of_pieces(402), MPI_ERR_TYPE);
 }
 END_TEST
 

@@ -444,6 +444,13 @@ END_TEST
 
 namespace {
 
+// Rank 1, from rank 0.
+void receive_transfer(SimRanks& r, Bytes& into, MPID_TransferId& id, MPID_ChannelId& rid) {
+  r.as(1);
+  MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
+  MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+}
+
 // Sends a packet when it is complete.
 struct Follower {
   SimRanks& r;
@@ -491,9 +498,7 @@ void follow(std::size_t before) {
   Bytes into(1'000);
   MPID_TransferId id = 0;
   MPID_ChannelId rid = 0;
-  r.as(1);
-  MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
-  MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+  receive_transfer(r, into, id, rid);
   const Bytes data = bytes_of(into.size(), 3);
   Follower follower{r};
   r.as(0);
@@ -928,11 +933,7 @@ START_TEST(what_goes_again_may_be_acknowledged_while_completions_run) {
   Bytes into[2] = {Bytes(1'000), Bytes(1'000)};
   MPID_TransferId id[2] = {};
   MPID_ChannelId rid[2] = {};
-  r.as(1);
-  for (int i = 0; i < 2; ++i) {
-    MPID_CreateRecvTransfer(into[i].data(), into[i].size(), 0, &id[i]);
-    MPID_StartNBRecvTransfer(into[i].data(), into[i].size(), 0, id[i], &rid[i]);
-  }
+  for (int i = 0; i < 2; ++i) receive_transfer(r, into[i], id[i], rid[i]);
   const Bytes data = bytes_of(1'000, 3);
   Follower follower{r};
   {
@@ -1023,9 +1024,7 @@ START_TEST(packet_of_the_handler_does_not_cut_what_a_completion_sends) {
     Bytes into(500);
     MPID_TransferId id = 0;
     MPID_ChannelId rid = 0;
-    r.as(1);
-    MPID_CreateRecvTransfer(into.data(), into.size(), 0, &id);
-    MPID_StartNBRecvTransfer(into.data(), into.size(), 0, id, &rid);
+    receive_transfer(r, into, id, rid);
     const Bytes data = bytes_of(into.size(), 3);
     Follower follower{r};
     {

@@ -65,7 +65,7 @@ bool Grace::lost_trust() {
 
 void Grace::ran_out() {
   waiting_.store(false, std::memory_order_relaxed);
-  late_ = left_ns_ != 0;
+  late_ = true;
 }
 
 void Grace::distrust() {
