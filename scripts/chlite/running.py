@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from pathlib import Path
 
 from .common import NET_LAB, die
 
@@ -111,25 +112,34 @@ def clock_text(seconds):
     return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
-def in_lab(script, orders, hosts, rate, pin="auto", mtu=None, direct=False, control=False, more=()):
-    """Runs `script --inside ORDERS` in a net-lab of its own and returns what that left (see answer_orders). `more`: options of net-lab."""
+def in_lab(script, orders, hosts, rate, **settings):
+    """As in_labs, in one."""
+    return in_labs(1, script, orders, hosts, rate, **settings)[0]
+
+
+def in_labs(count, script, orders, hosts, rate, pin="auto", mtu=None, direct=False, control=False, more=()):
+    """Runs `script --inside ORDERS` in net-labs of their own, all at a time, and returns a list of what each left (see answer_orders). `more`: options of net-lab."""
+    options = ["--hosts", str(hosts), "--rate", rate] + {"auto": [], "yes": ["--pin"], "no": ["--no-pin"]}[pin]
+    options += (["--mtu", str(mtu)] if mtu else []) + (["--direct"] if direct else []) + (["--control"] if control else []) + list(more)
     with tempfile.TemporaryDirectory(prefix="lite-orders-") as directory:
-        path, results = os.path.join(directory, "orders.json"), os.path.join(directory, "results.json")
-        with open(path, "w", encoding="utf-8") as text:
-            json.dump({**orders, "results": results}, text)
-        command = [NET_LAB, "--hosts", str(hosts), "--rate", rate] + {"auto": [], "yes": ["--pin"], "no": ["--no-pin"]}[pin]
-        command += (["--mtu", str(mtu)] if mtu else []) + (["--direct"] if direct else []) + (["--control"] if control else []) + list(more) + ["exec", sys.executable, os.path.realpath(script), "--inside", path]
-        lab = subprocess.Popen(command)
+        results, labs = [os.path.join(directory, f"results{i}.json") for i in range(count)], []
         try:
-            code = lab.wait()
+            for i, result in enumerate(results):
+                path = os.path.join(directory, f"orders{i}.json")
+                with open(path, "w", encoding="utf-8") as text:
+                    json.dump({**orders, "results": result}, text)
+                labs.append(subprocess.Popen([NET_LAB, *options, "exec", sys.executable, os.path.realpath(script), "--inside", path]))
+            codes = [lab.wait() for lab in labs]
         except BaseException:
-            lab.terminate()
-            lab.wait()
+            for lab in labs:
+                lab.terminate()
+            for lab in labs:
+                lab.wait()
             raise
-        if code != 0 or not os.path.exists(results):
-            die(f"the lab of {hosts} hosts for rate {rate} failed with exit code {code}")
-        with open(results, encoding="utf-8") as text:
-            return json.load(text)
+        for code, result in zip(codes, results):
+            if code != 0 or not os.path.exists(result):
+                die(f"the lab of {hosts} hosts for rate {rate} failed with exit code {code}")
+        return [json.loads(Path(result).read_text(encoding="utf-8")) for result in results]
 
 
 def end_by_exit():

@@ -3,6 +3,9 @@
  * scripts/compare; alone: mpiexec -n 4 mpi_calls --pattern allreduce --sizes 8,64K. Bytes are those
  * of a rank's block, of reduce_scatter's whole input.
  *
+ * Of a collective also what it adds to a loop of barriers (added_us): ranks do not leave a barrier
+ * at the same time, and who leaves late waits less for the call that follows.
+ *
  * One-sided patterns are ACCESS_SYNCHRONIZATION: put, get, accumulate (a sum of doubles), fetch_add
  * and swap (compare-and-swap; both of 8 bytes), completed by flush, lock, fence or post. */
 #define _GNU_SOURCE
@@ -126,18 +129,34 @@ static bool right_result(const struct collective *c, int count)
     return true;
 }
 
-/* Microseconds in the calls themselves, the slowest rank's. */
-static double time_collective(const struct collective *c, int count, int calls)
+/* Microseconds, the slowest rank's: in the calls themselves, and of the loop with its barriers. */
+struct spent {
+    double in_calls, in_loop;
+};
+static struct spent time_collective(const struct collective *c, int count, int calls)
 {
-    double mine = 0.0, slowest;
+    struct spent mine = {0.0, 0.0}, slowest;
+    const double begun = now_us();
     for (int i = 0; i < calls; i++) {
         MPI_Barrier(MPI_COMM_WORLD);
         const double start = now_us();
         c->call(count);
-        mine += now_us() - start;
+        mine.in_calls += now_us() - start;
     }
-    MPI_Allreduce(&mine, &slowest, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
+    mine.in_loop = now_us() - begun;
+    MPI_Allreduce(&mine, &slowest, 2, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
     return slowest;
+}
+static void nothing(int count)
+{
+    (void) count;
+}
+/* What the call adds to a loop of barriers. */
+static double added_by(const struct collective *c, int count, int calls)
+{
+    static const struct collective no_call = {"", nothing, NOTHING, false, false};
+    const double with = time_collective(c, count, calls).in_loop;
+    return with - time_collective(&no_call, count, calls).in_loop;
 }
 
 /* --- one-sided accesses, by rank 0 to rank 1 */
@@ -256,7 +275,7 @@ static bool find_call(struct call *call, const char *name)
 
 static double time_calls(const struct call *call, int count, int calls)
 {
-    return call->collective ? time_collective(call->collective, count, calls)
+    return call->collective ? time_collective(call->collective, count, calls).in_calls
                             : time_access(call->access, call->how, count, calls);
 }
 
@@ -287,7 +306,7 @@ static void one_point(const struct call *call, const char *name, size_t bytes, d
 {
     const int count = (int) (bytes / sizeof(double));
     const double batch_us = 1e6 * seconds / BATCHES;
-    double times[BATCHES], units = 1.0;
+    double times[BATCHES], added[BATCHES], units = 1.0;
     int calls = 1, batches = 0, more = 1, right, all_right;
     for (int i = 0; i < count * ranks; i++) {
         out[i] = my_rank + 1.0;
@@ -316,8 +335,13 @@ static void one_point(const struct call *call, const char *name, size_t bytes, d
     }
     const double begun = now_us();
     while (more) {
-        times[batches++] = time_calls(call, count, calls) / calls;
+        times[batches] = time_calls(call, count, calls) / calls;
         units += calls;
+        if (call->collective) {
+            added[batches] = added_by(call->collective, count, calls) / calls;
+            units += calls;
+        }
+        batches++;
         more =
             batches < BATCHES && (batches < 3 || now_us() - begun < PATIENCE * batch_us * BATCHES);
         MPI_Bcast(&more, 1, MPI_INT, 0, MPI_COMM_WORLD);
@@ -325,10 +349,13 @@ static void one_point(const struct call *call, const char *name, size_t bytes, d
     if (my_rank == 0) {
         printf(
             "{\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,\"iterations\":%d,\"us\":%.4f,"
-            "\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":null,\"payload\":%.0f,\"verified\":%s}\n",
+            "\"us_min\":%.4f,\"us_max\":%.4f,\"unfair\":null,",
             name, bytes, ranks, calls * batches, median(times, batches),
-            percentile(times, batches, 0.0), percentile(times, batches, 100.0),
-            units * payload_of(call, count), all_right ? "true" : "false");
+            percentile(times, batches, 0.0), percentile(times, batches, 100.0));
+        if (call->collective)
+            printf("\"added_us\":%.4f,", median(added, batches));
+        printf("\"payload\":%.0f,\"verified\":%s}\n", units * payload_of(call, count),
+               all_right ? "true" : "false");
         fflush(stdout);
     }
 }

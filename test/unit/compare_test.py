@@ -227,6 +227,18 @@ class Reckoning(unittest.TestCase):
             else:
                 self.assertIsNone(point["speed_of_best_peer"])
 
+    def test_what_a_call_adds_to_a_loop_of_barriers_is_compared_with_the_peer_that_adds_least(self):
+        added = {"lite": (5.0, 4.0, 6.0), "peer": (8.0, 7.0, 9.0), "other": (5.5, 50.0, 5.0)}
+        samples = [sample(name, "bcast2", 8, number, 1.0, added_us=value) for name, values in added.items() for number, value in enumerate(values)]
+        samples += [sample(name, "put_flush", 8, 0, 1.0, added_us=None) for name in added]
+        points = summary.summarize(result_of(samples))
+        lite = {point["pattern"]: point for point in points if point["name"] == "lite"}
+        self.assertEqual((lite["bcast2"]["added"]["median"], lite["bcast2"]["added_of_best_peer"]), (5.0, 1.1))
+        self.assertIsNone(lite["put_flush"]["added_of_best_peer"])
+        lines = report.table(result_of(samples), points)
+        self.assertIn("added, us", next(line for line in lines if line.startswith("   bytes")))
+        self.assertTrue(next(line for line in lines if " lite " in line and "1.10" in line))
+
     def test_calls_are_compared_by_their_times_and_groups_name_them(self):
         options = types.SimpleNamespace(patterns="one_sided,allreduce4,collectives,pingpong", sizes="8,64K", quick=False)
         names = patterns.patterns_of(options)

@@ -76,7 +76,7 @@ def measure_all(options):
                     say(f"compare: rate {rate}, {count} test hosts: {', '.join(group)}")
                     orders = {"options": vars(options), "variants": variants, "patterns": group, "rate": rate, "hosts": count}
                     more = (["--flow-rate", options.flow_rate] if options.flow_rate else []) + (["--networks", str(options.networks)] if options.networks != 1 else [])
-                    merge(got, in_lab(ENTRY, orders, count, rate, options.pin, options.mtu, direct=count == 2 and not more, more=more), rate)
+                    merge(got, in_lab(ENTRY, orders, count, rate, pin=options.pin, mtu=options.mtu, direct=count == 2 and not more, more=more), rate)
     loads = [sample["load"] for sample in got["samples"]]
     about = {
         "date": time.strftime("%Y-%m-%d %H:%M %Z"), "minutes": round((time.monotonic() - begin) / 60, 1), "command": shlex.join(sys.argv),

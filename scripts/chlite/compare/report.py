@@ -21,6 +21,11 @@ def ratio_text(value):
     return "-" if value is None else f"{value:.2f}"
 
 
+def has_added(point):
+    """Whether it was measured what the call adds to a loop of barriers."""
+    return bool(point.get("added") and point["added"]["median"] is not None)
+
+
 def table(result, points):
     """The lines that people read."""
     about = result["about"]
@@ -49,7 +54,7 @@ def table(result, points):
             last = head
             lines += ["", f"{PATTERNS[point['pattern']][4]}; rate {point['rate']}"]
             lines.append(f"  {'bytes':>6} {'':<14} {UNITS[key]:>10} {'spread':>19} {'of raw':>7} {'of best peer':>22} {'Gb/s':>7} {'line':>5}" +
-                         (f" {'unfair':>7}" if point["pattern"] == "many_to_one" else ""))
+                         (f" {'unfair':>7}" if point["pattern"] == "many_to_one" else "") + (f" {'added, us':>10} {'of best':>7}" if has_added(point) else ""))
         value = point.get(key) or {"median": None, "low": None, "high": None}
         spread = f"{significant(value['low'])}..{significant(value['high'])}"
         peer = "-" if point["speed_of_best_peer"] is None else f"{point['speed_of_best_peer']:.2f} ({point['best_peer']})"
@@ -58,6 +63,8 @@ def table(result, points):
         line += f" {significant(gbps):>7} {ratio_text(point.get('line')):>5}"
         if point["pattern"] == "many_to_one":
             line += f" {significant(point['unfair']['median'] if point.get('unfair') else None):>7}"
+        if has_added(point):
+            line += f" {significant(point['added']['median']):>10} {ratio_text(point['added_of_best_peer']):>7}"
         if not point["verified"]:
             line += "  WRONG DATA"
         if point["below_burst"]:

@@ -135,7 +135,7 @@ class Runner:
         points = [line for line in lines if "us" in line]
         if pattern == "netpipe":
             points = [{**point, "us": point["us_min"]} for point in points]
-        return [{key: point[key] for key in ("bytes", "us", "us_min", "us_max", "unfair", "verified")} for point in points], sum(point["payload"] for point in points)
+        return [{key: point.get(key) for key in ("bytes", "us", "us_min", "us_max", "unfair", "added_us", "verified")} for point in points], sum(point["payload"] for point in points)
 
     def fail(self, what, text):
         say(f"compare: {what}")

@@ -9,7 +9,7 @@ RAW = "tcp-spin"
 
 
 def metrics_of(sample):
-    """What a sample says, by name; all but us and unfair: more is better."""
+    """What a sample says, by name; all but us, added and unfair: more is better."""
     pattern, count = sample["pattern"], sample["bytes"]
     if pattern == "overlap":
         return {"availability": sample["availability"]}
@@ -17,7 +17,7 @@ def metrics_of(sample):
     if not us or us <= 0:
         return {}
     if pattern in MPI_TIMES:
-        return {"us": us}
+        return {"us": us, "added": sample.get("added_us")}
     if pattern in ("pingpong", "netpipe"):
         return {"us": us, "gbps": 8e-3 * count / us}
     if pattern == "stream":
@@ -46,6 +46,12 @@ def on_the_line(points):
             part = math.log(here / low) / math.log(high / low)
             found[here] = points[here] / math.exp((1 - part) * math.log(points[low]) + part * math.log(points[high]))
     return found
+
+
+def least_added(peers, by_name):
+    """What the best of these adds to a loop of barriers, us; None if that was not measured."""
+    medians = [middle([sample.get("added_us") for sample in by_name[name]]) for name in peers]
+    return min((value for value in medians if value is not None), default=None)
 
 
 def summarize(result):
@@ -82,6 +88,8 @@ def summarize(result):
             lite = "lite" in about["variants"][name]["device"]
             point["best_peer"] = best_peer if lite else None
             point["speed_of_best_peer"] = speed(pattern, medians[name], medians[best_peer]) if lite and best_peer else None
+            added = point.get("added", {}).get("median")
+            point["added_of_best_peer"] = speed(pattern, added, least_added(peers, by_name)) if lite and peers and added else None
             points.append(point)
     for rate in about["rates"]:
         for pattern in ("pingpong", "stream", "bidirectional", "netpipe"):

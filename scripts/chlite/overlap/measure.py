@@ -49,7 +49,7 @@ def measure_all(options):
                 samples += lab.measure()
                 failures += lab.failures
                 continue
-            answer = in_lab(ENTRY, {"options": vars(options), "variants": variants, "rate": rate}, options.hosts, rate, options.pin)
+            answer = in_lab(ENTRY, {"options": vars(options), "variants": variants, "rate": rate}, options.hosts, rate, pin=options.pin)
             samples += answer["samples"]
             failures += answer["failures"]
     versions = {}
