@@ -119,8 +119,8 @@ inline bool came_to_send(Device& device, int peer) {
   return gather;
 }
 
-// The same of a put or an accumulate. With LITE_MORE_FOLLOWS it has company soon, whatever came
-// before it. A long one begins at once: its data moves while the application computes.
+// The same of a put, a get or an accumulate. With LITE_MORE_FOLLOWS it has company soon, whatever
+// came before it. A long one begins at once: its data moves while the application computes.
 bool came_to_access(Device& device, int peer, std::size_t bytes, unsigned flags) {
   constexpr std::size_t kGatherMax = 4096;
   const bool alone = LITE_HOT_GET(only_sends) == 0;
@@ -447,6 +447,7 @@ int lite_take_completion(lite_completion* done) {
   done->status = request->status;
   done->is_send = lite_request_is_send(request);
   done->holds_buffer = lite_request_holds_buffer(request);
+  done->in_order = lite_request_is_in_order(request);
   device.free_request(request);
   return 1 + static_cast<int>(device.completions());
 }
@@ -490,18 +491,29 @@ int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t b
       (flags & LITE_MORE_FOLLOWS) != 0 ? LITE_GATHERED_IN_COMPANY : LITE_GATHERED_UNGUARDED);
 }
 
-int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
-             lite_request** request) {
+int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, unsigned flags,
+             void* cookie, lite_request** request) {
   if (!is_peer(peer)) return bad_argument(peer, "lite_get: no such peer");
   if (key == 0 || bytes > ch_lite::kMessageBytesMax)
     return bad_argument(peer, "lite_get: no key, or too long");
-  came_for(LITE_CALL_OTHER);
-  Entry entry;
-  return device_current->get(peer, key, offset, buffer, bytes, cookie, request);
+  Device& device = *device_current;
+  bool gather = false;
+  if ((flags & LITE_MORE_FOLLOWS) != 0)
+    gather = came_to_access(device, peer, bytes, flags);
+  else
+    came_for(LITE_CALL_OTHER);
+  Entry entry(device);
+  return send_in_order(
+      gather, [&] { return device.get(peer, key, offset, buffer, bytes, cookie, request); },
+      LITE_GATHERED_IN_COMPANY);
 }
 
 int lite_request_holds_buffer(const lite_request* request) {
   return request->memory.buffer != nullptr || request->memory.pieces != nullptr;
+}
+
+int lite_request_is_in_order(const lite_request* request) {
+  return request->in_order || request->kind == ch_lite::RequestKind::kAmSend;
 }
 
 void* lite_request_cookie(const lite_request* request) { return request->cookie; }

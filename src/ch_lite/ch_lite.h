@@ -215,17 +215,19 @@ enum {
 };
 /* Copies `bytes` from `data` to `offset` in what `peer` exposed as `key`. LITE_PENDING: completes
  * when the data is in the target's memory. LITE_OK: it is there (peer is oneself). Accesses are in
- * no order with each other or with messages, but for what lite_request_holds_buffer says. `flags`:
+ * no order with each other or with messages, but for what lite_request_is_in_order says. `flags`:
  * LITE_PUT_UNANSWERED, LITE_MORE_FOLLOWS, both or 0. */
 int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes,
              unsigned flags, void* cookie, lite_request** request);
-/* The other way; completes when the data is in `buffer`. */
-int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
-             lite_request** request);
-/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. It is
- * in the target's memory before any active message that is sent to that peer later is delivered.
- * Does not change until the request is freed. */
+/* The other way; completes when the data is in `buffer`. `flags`: LITE_MORE_FOLLOWS or 0. */
+int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, unsigned flags,
+             void* cookie, lite_request** request);
+/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. Does
+ * not change until the request is freed. */
 int lite_request_holds_buffer(const lite_request* request);
+/* 1: the access is over at its target (a get has read the memory) before any active message that is
+ * sent to that peer later is delivered; so is an active message. Does not change either. */
+int lite_request_is_in_order(const lite_request* request);
 
 /* ---- completion ---- */
 
@@ -256,6 +258,7 @@ typedef struct lite_completion {
   lite_status status;
   int is_send;
   int holds_buffer; /* as lite_request_holds_buffer */
+  int in_order;     /* as lite_request_is_in_order */
 } lite_completion;
 int lite_take_completion(lite_completion* done);
 

@@ -356,7 +356,7 @@ void Run::step(Step what) {
       const int result =
           some % 2 == 0
               ? lite_put(kHostile, 77, some, memory->data(), memory->size(), 0, nullptr, &r)
-              : lite_get(kHostile, 77, some, memory->data(), memory->size(), nullptr, &r);
+              : lite_get(kHostile, 77, some, memory->data(), memory->size(), 0, nullptr, &r);
       keep(result, r, std::move(memory));
       break;
     }

@@ -110,9 +110,10 @@ struct Access {
   bool pending = true;
   bool unanswered = false;  // a put that may be complete before it is in the target's memory
   bool done = false;        // that is known to be there, or failed
-  // The first active message to the target that follows it: the put is there when that is
-  // delivered.
+  // The first active message to the target that follows it: when that is delivered, the put is
+  // there, and the get has read what it brings.
   std::uint64_t message_behind = UINT64_MAX;
+  std::vector<std::uint8_t> has_read = {};
 };
 constexpr std::size_t kSlots = 24;
 
@@ -195,7 +196,7 @@ struct Sim {
   void received(Rank& r, std::size_t index, const lite_status& status);
   void send_done(Rank& r, std::size_t index, int error);
   void check_error(Rank& r, int peer, int code, const char* call);
-  void check_puts_before(Rank& r, int peer, std::uint64_t number);
+  void check_accesses_before(Rank& r, int peer, std::uint64_t number);
   void access_is_there(Rank& r, std::size_t index);
   void on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t* header,
                  std::size_t header_bytes, const std::uint8_t* data, std::size_t data_bytes);
@@ -555,12 +556,20 @@ void Sim::send_active(Rank& r, int to) {
 }
 
 // A put is in the target's memory when the active message that follows it is delivered.
-void Sim::check_puts_before(Rank& r, int peer, std::uint64_t number) {
+void Sim::check_accesses_before(Rank& r, int peer, std::uint64_t number) {
   Rank& origin = ranks[static_cast<std::size_t>(peer)];
   for (std::size_t index = 0; index < origin.accesses.size(); ++index) {
     Access& a = origin.accesses[index];
     if (a.done || a.target != r.id || a.message_behind > number) continue;
-    const std::uint8_t* is = r.memory.data() + a.slot * slot_bytes + a.offset;
+    const std::size_t at = a.slot * slot_bytes + a.offset;
+    if (!a.is_put) {
+      if (!a.has_read.empty()) continue;
+      const std::uint8_t* had = r.oracle.data() + at;
+      a.has_read.assign(had, had + a.buffer.size());
+      r.slot_busy[a.slot] = false;  // the next put may change it
+      continue;
+    }
+    const std::uint8_t* is = r.memory.data() + at;
     const std::size_t right = right_bytes(is, a.buffer.size(), key_of(kPutKind, peer, r.id, index));
     if (right != a.buffer.size())
       fail("rank %d: an active message from rank %d is here before byte %zu of put %zu", r.id, peer,
@@ -596,7 +605,7 @@ void Sim::on_active(Rank& r, int peer, std::uint32_t handler, const std::uint8_t
     if (right != data_bytes)
       fail("rank %d: data byte %zu of active message %u from rank %d is wrong", r.id, right,
            handler, peer);
-    check_puts_before(r, peer, number);
+    check_accesses_before(r, peer, number);
   }
   if (winding_down) return;
   r.in_callback = true;
@@ -729,25 +738,28 @@ void Sim::access(Rank& r) {
   lite_request* request = nullptr;
   const std::uint64_t at = made.slot * slot_bytes + made.offset;
   // as before the end of an epoch
-  MPID_ChannelGather(made.is_put && random.chance(300) ? MPID_GATHER_PAGES : MPID_GATHER_NOTHING);
+  MPID_ChannelGather(random.chance(300) ? MPID_GATHER_PAGES : MPID_GATHER_NOTHING);
   made.unanswered = made.is_put && random.chance(300);
   const unsigned flags = made.unanswered ? LITE_PUT_UNANSWERED : 0;
   const int rc = made.is_put ? lite_put(target.id, target.key, at, made.buffer.data(), bytes, flags,
                                         &r.cookies.back(), &request)
-                             : lite_get(target.id, target.key, at, made.buffer.data(), bytes,
+                             : lite_get(target.id, target.key, at, made.buffer.data(), bytes, 0,
                                         &r.cookies.back(), &request);
   MPID_ChannelGather(MPID_GATHER_NOTHING);
   if (rc < 0) {
     check_error(r, target.id, rc, "an access");
-    access_done(r, index, LITE_ERR_PEER_LOST);
-  } else if (rc == LITE_OK) {
+    return access_done(r, index, LITE_ERR_PEER_LOST);
+  }
+  if (rc == LITE_OK) {
     if (target.id != r.id)
       fail("rank %d: an access to rank %d is complete at once", r.id, target.id);
     access_done(r, index, LITE_OK);
-  } else if (made.is_put && lite_request_holds_buffer(request) == 0) {
-    std::fill(made.buffer.begin(), made.buffer.end(), 0xdd);  // ours again
-    made.message_behind = r.pairs[static_cast<std::size_t>(target.id)].am_sent.size();
+    return;
   }
+  if (made.is_put && lite_request_holds_buffer(request) == 0)
+    std::fill(made.buffer.begin(), made.buffer.end(), 0xdd);  // ours again
+  if (lite_request_is_in_order(request) != 0)
+    made.message_behind = r.pairs[static_cast<std::size_t>(target.id)].am_sent.size();
 }
 
 void Sim::access_done(Rank& r, std::size_t index, int error) {
@@ -757,7 +769,7 @@ void Sim::access_done(Rank& r, std::size_t index, int error) {
   Rank& target = ranks[static_cast<std::size_t>(a.target)];
   if (error != LITE_OK) {
     a.done = true;
-    target.slot_busy[a.slot] = false;
+    if (a.has_read.empty()) target.slot_busy[a.slot] = false;
     check_error(r, a.target, error, "an access's completion");
     if (a.is_put)
       target.slot_unknown[a.slot] = true;  // perhaps some of it came, perhaps it is to come
@@ -774,6 +786,13 @@ void Sim::access_is_there(Rank& r, std::size_t index) {
   Access& a = r.accesses[index];
   Rank& target = ranks[static_cast<std::size_t>(a.target)];
   a.done = true;
+  if (!a.has_read.empty()) {
+    if (check_content && a.has_read != a.buffer)
+      fail("rank %d: get %zu of %zu bytes from rank %d has read too late", r.id, index,
+           a.buffer.size(), a.target);
+    std::vector<std::uint8_t>().swap(a.buffer);
+    return;
+  }
   target.slot_busy[a.slot] = false;
   const std::size_t at = a.slot * slot_bytes + a.offset;
   if (a.is_put)

@@ -2963,7 +2963,7 @@ END_TEST
 
 // Who waits for the answer to a small packet, and only who waits, leaves the socket alone for most
 // of what that takes.
-START_TEST(first_look_for_a_small_answer_is_delayed) {
+START_TEST(first_look_for_an_answer_is_delayed) {
   RanksThatPoll r;
   Engine& e = r.engine(0);
   r.set_first_aside();
@@ -3021,11 +3021,16 @@ START_TEST(first_look_for_a_small_answer_is_delayed) {
   }
   ck_assert_uint_eq(delayed, 2 * (FirstLook::kStride - 1));
   for (unsigned i = 0; i < 10; ++i) ck_assert_int_eq(ask(40, false), 0);
-  // What was measured is of small ones.
+  // Where messages get longer it is not known at first whether the next one comes by one write.
   ask(20'000, true);
-  const int clock_reads = r.world.clock_reads;
-  for (unsigned i = 0; i < 2 * FirstLook::kStride; ++i) ck_assert_int_eq(ask(20'000, true), 0);
-  ck_assert_int_eq(r.world.clock_reads, clock_reads);
+  for (int i = 1; i < PollRcvlowat::kDoubts; ++i) {
+    const int clock_reads = r.world.clock_reads;
+    ck_assert_int_eq(ask(20'000, true), 0);
+    ck_assert_int_eq(r.world.clock_reads, clock_reads);
+  }
+  delayed = 0;
+  for (unsigned i = 0; i < 2 * FirstLook::kStride; ++i) delayed += ask(20'000, true) != 0 ? 1 : 0;
+  ck_assert_uint_eq(delayed, 2 * (FirstLook::kStride - 1));
   // Nothing was said: no answer is on its way.
   for (unsigned i = 0; i < 10; ++i) ask(40, true);
   const std::int64_t before = r.world.spun_ns;

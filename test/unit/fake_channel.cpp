@@ -152,6 +152,7 @@ int post(const mplite::Memory& memory, std::size_t maxsize, int from, MPID_Chann
 
 // Bulk behind its envelope: nothing that was asked to leave together leaves in another order.
 int send_control(const void* a, int a_bytes, const void* b, int b_bytes, int dest) {
+  me().gathered += me().gather ? 1 : 0;
   Rank& r = me();
   if (dest == g_world->current) broken("a control packet to oneself");
   if (a_bytes + b_bytes < 1 || a_bytes + b_bytes > MPID_CONTROL_BYTES_MAX)
@@ -409,7 +410,10 @@ void MPID_ChannelPrefer(int) {}
 void MPID_ChannelAcknowledge(int) {}
 void MPID_ChannelGather(int what) { me().gather = what != MPID_GATHER_NOTHING; }
 int MPID_ChannelGathered(void) { return 0; }
-void MPID_ChannelFlush(void) {}
+void MPID_ChannelFlush(void) {
+  me().flushed += me().gathered;
+  me().gathered = 0;
+}
 void MPID_ChannelSetProgress(void (*progress)(void* arg), void* arg) {
   me().progress = progress;
   me().progress_arg = arg;

@@ -68,6 +68,8 @@ struct Rank {
   void* introduce_arg = nullptr;
   bool in_handler = false;
   bool gather = false;
+  int gathered = 0;  // packets that may wait since MPID_ChannelFlush
+  int flushed = 0;   // packets that may have waited
   bool headroom = true;
   bool memory = true;    // false: ordinary context has none either
   bool starved = false;  // the handler has left something

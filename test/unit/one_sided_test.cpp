@@ -130,7 +130,7 @@ START_TEST(put_and_get_of_every_size_by_polls_and_by_the_targets_handler) {
 
         std::vector<std::uint8_t> into(bytes + 1, 0xee);
         w->as(0);
-        ck_assert_int_eq(lite_get(1, key, 16, into.data(), bytes, nullptr, &r), LITE_PENDING);
+        ck_assert_int_eq(lite_get(1, key, 16, into.data(), bytes, 0, nullptr, &r), LITE_PENDING);
         ck_assert_int_ne(lite_request_holds_buffer(r), 0);
         move();
         ck_assert_int_eq(take_completed(*w, 0), 1);
@@ -162,6 +162,77 @@ START_TEST(small_put_leaves_the_buffer_free_and_a_large_one_does_not) {
   ck_assert_int_eq(take_completed(*w, 0), 2);
   ck_assert_uint_eq(memory[0], sent);
   check_clean(*w);
+}
+END_TEST
+
+// So the end of an epoch may be told to the target behind the request, and its memory written then.
+START_TEST(short_get_has_read_before_what_is_sent_later_and_a_long_one_need_not_have) {
+  auto w = make_world(2);
+  auto memory = pattern(100000, 1);
+  const auto before = memory;
+  const std::uint64_t key = expose(*w, 1, memory);
+  w->as(0);
+  std::vector<std::uint8_t> into(kShort), all(kShort + 1);
+  lite_request *one = nullptr, *two = nullptr;
+  lite_get(1, key, 0, into.data(), kShort, LITE_MORE_FOLLOWS, nullptr, &one);
+  ck_assert_int_eq(lite_request_is_in_order(one), 1);
+  ck_assert_int_ne(lite_request_holds_buffer(one), 0);
+  lite_am_isend(1, 1, "end", 3, nullptr, 0, nullptr, &two);
+  w->handler(1);
+  std::fill(memory.begin(), memory.end(), 0);
+  w->settle();
+  ck_assert_int_eq(take_completed(*w, 0), 1);
+  ck_assert(std::memcmp(into.data(), before.data(), kShort) == 0);
+  w->as(0);
+  lite_get(1, key, 0, all.data(), kShort + 1, LITE_MORE_FOLLOWS, nullptr, &one);
+  ck_assert_int_eq(lite_request_is_in_order(one), 0);
+  lite_put(1, key, 0, before.data(), kShort + 1, 0, nullptr, &two);
+  ck_assert_int_eq(lite_request_is_in_order(two), 0);
+  w->settle();
+  ck_assert_int_eq(take_completed(*w, 0), 2);
+}
+END_TEST
+
+// They are copied for that. The handler sends each by itself.
+START_TEST(data_of_gets_that_one_call_serves_leave_together_and_with_it) {
+  constexpr int kGets = 3;
+  for (const bool in_handler : {false, true}) {
+    auto w = make_world(2);
+    auto memory = pattern(1000, 1);
+    std::vector<std::uint8_t> into(1000);
+    const std::uint64_t key = expose(*w, 1, memory);
+    w->as(0);
+    lite_request* r = nullptr;
+    for (std::size_t i = 0; i < kGets; ++i)
+      ck_assert_int_eq(lite_get(1, key, i, &into[i], 900, 0, nullptr, &r), LITE_PENDING);
+    if (in_handler) {
+      w->handler(1);
+    } else {
+      w->as(1);
+      while (counters(*w, 1).served_msgs < kGets) lite_progress();
+    }
+    ck_assert_int_eq(w->ranks[1]->gathered, 0);
+    ck_assert_int_eq(w->ranks[1]->flushed, in_handler ? 0 : kGets);
+    w->handler(0);
+    ck_assert_int_eq(take_completed(*w, 0), kGets);
+    ck_assert(std::memcmp(into.data(), memory.data(), 900 + kGets - 1) == 0);
+  }
+}
+END_TEST
+
+// What waits for the window leaves later than what is sent now.
+START_TEST(get_that_waits_is_in_no_order) {
+  auto w = make_world(2);
+  std::vector<std::uint8_t> memory(1000), into(ch_lite::kAccessesPerPeer + 1);
+  const std::uint64_t key = expose(*w, 1, memory);
+  w->as(0);
+  lite_request* r = nullptr;
+  for (std::size_t i = 0; i < into.size(); ++i) {
+    lite_get(1, key, 0, &into[i], 1, 0, nullptr, &r);
+    ck_assert_int_eq(lite_request_is_in_order(r), i < ch_lite::kAccessesPerPeer);
+  }
+  w->settle();
+  ck_assert_int_eq(take_completed(*w, 0), static_cast<int>(into.size()));
 }
 END_TEST
 
@@ -246,12 +317,12 @@ START_TEST(access_to_oneself_is_a_copy) {
   const std::uint64_t key = expose(*w, 0, memory);
   lite_request* r = nullptr;
   ck_assert_int_eq(lite_put(0, key, 50, data.data(), 50, 0, nullptr, &r), LITE_OK);
-  ck_assert_int_eq(lite_get(0, key, 50, into.data(), 50, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_get(0, key, 50, into.data(), 50, 0, nullptr, &r), LITE_OK);
   ck_assert(std::memcmp(into.data(), data.data(), 50) == 0);
   ck_assert_int_eq(lite_put(0, key, 51, data.data(), 50, 0, nullptr, &r), LITE_ERR_ARG);
-  ck_assert_int_eq(lite_get(0, key, UINT64_MAX, into.data(), 2, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_get(0, key, UINT64_MAX, into.data(), 2, 0, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_withdraw(key), LITE_OK);
-  ck_assert_int_eq(lite_get(0, key, 0, into.data(), 1, nullptr, &r), LITE_ERR_ARG);
+  ck_assert_int_eq(lite_get(0, key, 0, into.data(), 1, 0, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_withdraw(key), LITE_ERR_ARG);
   ck_assert_ptr_null(r);
   check_clean(*w);
@@ -265,7 +336,7 @@ START_TEST(nothing_may_be_exposed_and_accessed) {
   lite_request* r = nullptr;
   ck_assert_int_eq(lite_expose(nullptr, 0, &key), LITE_OK);
   ck_assert_int_eq(lite_put(0, key, 0, &byte, 0, 0, nullptr, &r), LITE_OK);
-  ck_assert_int_eq(lite_get(0, key, 0, &byte, 0, nullptr, &r), LITE_OK);
+  ck_assert_int_eq(lite_get(0, key, 0, &byte, 0, 0, nullptr, &r), LITE_OK);
   ck_assert_int_eq(lite_put(0, key, 0, &byte, 1, 0, nullptr, &r), LITE_ERR_ARG);
   ck_assert_int_eq(lite_withdraw(key), LITE_OK);
   check_clean(*w);
@@ -288,7 +359,7 @@ START_TEST(access_outside_of_the_exposed_memory_ends_the_peer_and_touches_nothin
         w->as(0);
         lite_request* r = nullptr;
         ck_assert_int_eq(is_put ? lite_put(1, key, c.offset, data.data(), c.bytes, 0, nullptr, &r)
-                                : lite_get(1, key, c.offset, data.data(), c.bytes, nullptr, &r),
+                                : lite_get(1, key, c.offset, data.data(), c.bytes, 0, nullptr, &r),
                          LITE_PENDING);
         w->settle();
         check_given_up(*w, 1, 0, "not exposed");
@@ -416,7 +487,7 @@ START_TEST(many_accesses_at_once_wait_for_their_turn) {
   ck_assert(std::memcmp(small_memory.data(), data.data(), small_memory.size()) == 0);
   for (std::size_t i = 0; i < kEach; ++i) {
     w->as(0);
-    ck_assert_int_eq(lite_get(1, small_key, i * 8, into.data() + i * 8, 8, nullptr, &r),
+    ck_assert_int_eq(lite_get(1, small_key, i * 8, into.data() + i * 8, 8, 0, nullptr, &r),
                      LITE_PENDING);
   }
   w->settle();
@@ -460,7 +531,7 @@ START_TEST(forged_answers_end_the_peer) {
       forged.packet = {{PacketType::kPutAck, 0, 0, 0, 0}, 0, 2};
       words = "acks for more puts";
     } else if (variant == 1) {
-      lite_get(1, key, 0, data.data(), 16, nullptr, &r);
+      lite_get(1, key, 0, data.data(), 16, 0, nullptr, &r);
       forged.packet = {{PacketType::kGetData, 0, 0, 0, 0}, 0, r->pool_handle};
       bytes += 8;
       words = "do not fit";
@@ -496,7 +567,7 @@ START_TEST(withdrawn_memory_is_not_touched_any_more) {
     if (is_put)
       lite_put(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
     else
-      lite_get(1, key, 0, data.data(), data.size(), nullptr, &r);
+      lite_get(1, key, 0, data.data(), data.size(), 0, nullptr, &r);
     w->settle();
     ck_assert_uint_eq(device(*w, 1).accesses_used(), 1);
     w->as(1);
@@ -531,9 +602,10 @@ START_TEST(lost_peer_completes_every_access_in_every_state) {
         const std::size_t at = i * (kShort + 1);
         started +=
             lite_put(1, key, at, data.data() + at, kShort + 1, 0, nullptr, &r) == LITE_PENDING;
-        started += lite_get(1, key, at, back.data() + at, kShort + 1, nullptr, &r) == LITE_PENDING;
+        started +=
+            lite_get(1, key, at, back.data() + at, kShort + 1, 0, nullptr, &r) == LITE_PENDING;
         started += lite_put(1, key, at, data.data() + at, 8, 0, nullptr, &r) == LITE_PENDING;
-        started += lite_get(1, key, at, back.data() + at, 8, nullptr, &r) == LITE_PENDING;
+        started += lite_get(1, key, at, back.data() + at, 8, 0, nullptr, &r) == LITE_PENDING;
       }
       for (int i = 0; i < stage * 2; ++i) w->handler(i % 2 == 0 ? 1 : 0);
       if (stage == 5) w->hold_bulk = false, w->handler(0);
@@ -688,7 +760,7 @@ START_TEST(random_accesses_agree_with_oracle_memory) {
         const int result = op->is_put ? lite_put(op->target, key[op->target][op->region], at,
                                                  op->data.data(), bytes, 0, op.get(), &r)
                                       : lite_get(op->target, key[op->target][op->region], at,
-                                                 op->data.data(), bytes, op.get(), &r);
+                                                 op->data.data(), bytes, 0, op.get(), &r);
         ck_assert_int_eq(result, op->target == rank ? LITE_OK : LITE_PENDING);
         if (result == LITE_OK) finished(*op);
         ops.push_back(std::move(op));

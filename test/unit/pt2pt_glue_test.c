@@ -445,7 +445,9 @@ int MPIDIG_mpi_win_start(MPIR_Group* group, int assert, MPIR_Win* of) {
  */
 static int polls_at_ends;
 static int poll_once(void);
+static void (*on_end)(void);
 static int at_end(int error) {
+  if (on_end != NULL) on_end();
   for (int i = 0; i < polls_at_ends; i++) ck_assert_int_eq(poll_once(), MPI_SUCCESS);
   return error;
 }
@@ -763,13 +765,15 @@ int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t b
                               .bytes = bytes, .flags = flags, .cookie = cookie}),
                 request);
 }
-int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, void* cookie,
-             lite_request** request) {
+int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, unsigned flags,
+             void* cookie, lite_request** request) {
   return answer(called((Call){GET, .peer = peer, .key = key, .offset = offset, .data = buffer,
-                              .bytes = bytes, .cookie = cookie}),
+                              .bytes = bytes, .flags = flags, .cookie = cookie}),
                 request);
 }
 int lite_request_holds_buffer(const lite_request* request) { return !left_whole; }
+static bool read_in_order; /* a get's answer need not come before a message is sent */
+int lite_request_is_in_order(const lite_request* request) { return left_whole || read_in_order; }
 
 /* With no device these two may be called, as ch_lite.h says. */
 int lite_progress(void) {
@@ -799,7 +803,8 @@ static void ends(Call* call, lite_status status) {
   done[done_count++] = (lite_completion){.cookie = call->cookie,
                                          .status = status,
                                          .is_send = call->what == SEND,
-                                         .holds_buffer = !left_whole};
+                                         .holds_buffer = !left_whole,
+                                         .in_order = left_whole || read_in_order};
 }
 static void completes(Call* call) {
   if (call->what == RECV || call->what == IMRECV) {
@@ -1558,6 +1563,9 @@ START_TEST(access_that_fails_later_is_an_error_of_who_waits) {
 }
 END_TEST
 
+static void last_one_fails(void) {
+  if (last_call()->pending) fails(last_call(), LITE_ERR_PEER_LOST);
+}
 static void last_one_completes(void) {
   if (last_call()->pending) completes(last_call());
 }
@@ -1771,14 +1779,52 @@ START_TEST(ends_of_epochs_wait_for_what_their_message_may_overtake) {
 }
 END_TEST
 
-static unsigned flags_of_put_in(int epoch) {
+static int sent_before; /* the message of the epoch's end, in so many waits */
+static void notes_the_end(void) { sent_before = waits; }
+/* The data of a short get that has left come behind that message. */
+START_TEST(ends_of_epochs_wait_for_gets_when_their_message_has_left) {
+  for (int in_order = 0; in_order <= 1; in_order++) {
+    make_window(memory, kWindow);
+    code = LITE_PENDING;
+    on_wait = last_one_completes;
+    on_end = notes_the_end;
+    waits = 0;
+    left_whole = false;
+    read_in_order = in_order;
+    ck_assert_int_eq(access_at(HOST_GET, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+    ck_assert_int_eq(end_epoch(_i, 0), MPI_SUCCESS);
+    ck_assert_int_eq(sent_before, 1 - in_order);
+    ck_assert_int_eq(waits, 1);
+    ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending, 0);
+    ck_assert_int_eq(MPIDI_LITE_WIN(&win).unordered, 0);
+    end_window();
+    windows_freed = 0;
+  }
+}
+END_TEST
+/* It may fail then. */
+START_TEST(the_end_of_an_epoch_fails_where_its_get_does) {
+  make_window(memory, kWindow);
+  code = LITE_PENDING;
+  on_wait = last_one_fails;
+  read_in_order = true;
+  ck_assert_int_eq(access_at(HOST_GET, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(end_epoch(_i, 0), MPI_ERR_OTHER);
+  ck_assert_int_eq(lock_depth, 0);
+  on_wait = NULL;
+  end_window();
+}
+END_TEST
+
+static unsigned flags_in(int access, int epoch) {
   win.sync.access_epoch_type = epoch;
-  ck_assert_int_eq(access_at(HOST_PUT, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(access_at(access, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
   const unsigned flags = last_call()->flags;
   completes(last_call());
   ck_assert_int_eq(poll_once(), MPI_SUCCESS);
   return flags;
 }
+static unsigned flags_of_put_in(int epoch) { return flags_in(HOST_PUT, epoch); }
 /* Nobody asks for the answers to puts that MPI_Win_complete follows; MPI_Win_unlock asks, but
  * follows as soon. Who flushes between lock and unlock waits for each flush. */
 START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
@@ -1789,6 +1835,9 @@ START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_START), LITE_PUT_UNANSWERED | LITE_MORE_FOLLOWS);
   ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_START), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_NONE), 0);
   win.sync.lock.count = 1;
   ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0);
@@ -1799,6 +1848,9 @@ START_TEST(puts_have_company_where_the_end_of_the_epoch_follows) {
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), 0); /* as the last time */
   ck_assert_int_eq(MPIDI_LITE_mpi_win_lock(0, OTHER, 0, &win, NULL), MPI_SUCCESS);
   ck_assert_uint_eq(flags_of_put_in(MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_LOCK), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_START), LITE_MORE_FOLLOWS);
+  ck_assert_uint_eq(flags_in(HOST_GET, MPIDIG_EPOTYPE_NONE), 0);
   end_window();
 }
 END_TEST
@@ -2555,6 +2607,8 @@ int main(void) {
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);
   ADD(start_fails_where_a_rank_that_has_not_posted_is_lost);
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
+  ADD_LOOP(ends_of_epochs_wait_for_gets_when_their_message_has_left, 3);
+  ADD_LOOP(the_end_of_an_epoch_fails_where_its_get_does, 3);
   ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 13);
   ADD(accumulate_of_other_types_and_operations_is_the_hosts);
   ADD(accumulate_whose_data_has_not_left_is_waited_for);

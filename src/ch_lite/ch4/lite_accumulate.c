@@ -82,7 +82,7 @@ static int try_message(const struct accumulate *header, const void *data, size_t
     if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
         target->unanswered++;
     if (code == LITE_PENDING) {
-        MPIDI_LITE_count_pending(target, lite_request_holds_buffer(request));
+        MPIDI_LITE_begin_pending(target, request);
         mpi_errno = MPIDI_LITE_drain_some(win);
     }
 

@@ -39,10 +39,10 @@
      lite_is(function, "Initialized") || lite_is(function, "Finalized") || \
      __builtin_strcmp(function, "MPIDI_Comm_create_multi_leaders") == 0)
 /* After which the application may say more to the same peer at once. */
-#define lite_says_more(function)                                                            \
-    (lite_is(function, "Send") || lite_is(function, "Isend") || lite_is(function, "Put") || \
-     lite_is(function, "Put_c") || lite_is(function, "Accumulate") ||                       \
-     lite_is(function, "Accumulate_c"))
+#define lite_says_more(function)                                                             \
+    (lite_is(function, "Send") || lite_is(function, "Isend") || lite_is(function, "Put") ||  \
+     lite_is(function, "Put_c") || lite_is(function, "Get") || lite_is(function, "Get_c") || \
+     lite_is(function, "Accumulate") || lite_is(function, "Accumulate_c"))
 #define lite_host_leaves(function)                                                  \
     do {                                                                            \
         if (lite_is_innocent(function))                                             \
@@ -358,6 +358,7 @@ typedef struct MPIDI_LITE_target {
     int disp_unit;
     int pending;       /* native operations not complete at the target */
     int pending_local; /* those of them that still need the origin's buffer */
+    int unordered;     /* those of them that a message may overtake */
     /* Accumulates under locks that the target does not answer (lite_accumulate.c), and those of
      * them behind which something that it answers was sent, or the end of the epoch. */
     unsigned unanswered, confirmed;
@@ -370,6 +371,7 @@ typedef struct MPIDI_LITE_win {
     bool expects;                 /* active messages: lite_am_expect */
     int pending;                  /* sums over the targets */
     int pending_local;
+    int unordered;
     unsigned by_host; /* accumulates that the host has sent */
     bool flushed;     /* since the first of the locks that are held */
     bool flushes;     /* the same of the locks before those */

@@ -23,7 +23,7 @@ int MPIDI_LITE_drain_completions(void)
                     MPIDI_LITE_error(done.status.error, done.status.peer, __func__, __LINE__);
             MPIDI_LITE_am_send_done(am);
         } else if (unlikely(MPIDI_LITE_cookie_is_rma(done.cookie))) {
-            const int rma_errno = MPIDI_LITE_rma_done(done.cookie, &done.status, done.holds_buffer);
+            const int rma_errno = MPIDI_LITE_rma_done(&done);
             if (unlikely(rma_errno != MPI_SUCCESS))
                 mpi_errno = rma_errno;
         } else {

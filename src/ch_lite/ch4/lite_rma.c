@@ -14,9 +14,9 @@
  *  - Over: each call that ends an epoch, or flushes, calls one of the completion hooks
  *    (lite_rma_sync.c) before it sends anything (unlock, complete) or enters the barrier (fence).
  *    The hooks wait for remote completion: a put is complete when the data is in the target's
- *    memory. Complete and unlock tell the target so by an active message, which a put that left
- *    whole precedes (lite_request_holds_buffer): they wait for the others only, which saves a round
- *    trip.
+ *    memory. Complete and unlock tell the target so by an active message, which a put or the
+ *    request of a short get that left whole precedes (lite_request_is_in_order): they wait for the
+ *    others only, and for the data of gets when the message has left, which saves a round trip.
  *  - Between: MPI orders operations of one epoch only where accumulates are concerned, and those
  *    are all active messages, in order per target. Put and get to a location that another operation
  *    of the epoch accesses are the application's error.
@@ -188,10 +188,10 @@ void MPIDI_LITE_unlock_window_map(void)
 
 /* ---- put and get ---- */
 
-/* How puts of the epoch are sent. MPI_Win_complete follows those between start and complete,
- * and nothing asks for them singly: the target hears of the epoch's end behind those that left
- * whole. MPI_Win_unlock follows soon where one target is locked, unless the application completes
- * by flushes. (Between lock_all and unlock_all many programs live.) */
+/* How puts and gets of the epoch are sent. MPI_Win_complete follows those between start and
+ * complete, and nothing asks for them singly: the target hears of the epoch's end behind those that
+ * left whole. MPI_Win_unlock follows soon where one target is locked, unless the application
+ * completes by flushes. (Between lock_all and unlock_all many programs live.) */
 static unsigned flags_of_epoch(const MPIR_Win *win)
 {
     switch (MPIDIG_WIN(win, sync).access_epoch_type) {
@@ -220,7 +220,7 @@ struct access {
     char *origin;
     uint64_t offset;
     size_t bytes;
-    unsigned flags; /* of a put */
+    unsigned flags;
     MPIDI_LITE_target_t *target;
     int target_rank;
     int peer;
@@ -293,7 +293,8 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
         code = lite_put(a->peer, a->target->key, a->offset, a->origin, a->bytes, a->flags, cookie,
                         &lite);
     else
-        code = lite_get(a->peer, a->target->key, a->offset, a->origin, a->bytes, cookie, &lite);
+        code = lite_get(a->peer, a->target->key, a->offset, a->origin, a->bytes,
+                        a->flags & LITE_MORE_FOLLOWS, cookie, &lite);
     if (unlikely(code < 0)) {
         mpi_errno = MPIDI_LITE_error(code, a->peer, __func__, __LINE__);
         if (req != NULL) {
@@ -304,7 +305,7 @@ static int issue(const struct access *a, MPIR_Win *win, MPIR_Request **request)
     }
     MPIR_Assert(code == LITE_PENDING); /* to oneself goes another way */
 
-    MPIDI_LITE_count_pending(a->target, lite_request_holds_buffer(lite));
+    MPIDI_LITE_begin_pending(a->target, lite);
     if (request != NULL)
         *request = req;
     else

@@ -54,19 +54,32 @@ fn_fail:
     return mpi_errno;
 }
 
-/* The device has begun an access that is not complete. */
-static inline void MPIDI_LITE_count_pending(MPIDI_LITE_target_t *target, int holds_buffer)
+/* One more or less of the accesses that are not complete; the last two as the device says. */
+static inline void MPIDI_LITE_count_pending(MPIDI_LITE_target_t *target, int more, int holds_buffer,
+                                            int in_order)
 {
-    target->pending++;
-    target->win->pending++;
+    target->pending += more;
+    target->win->pending += more;
     if (holds_buffer) {
-        target->pending_local++;
-        target->win->pending_local++;
+        target->pending_local += more;
+        target->win->pending_local += more;
+    }
+    if (!in_order) {
+        target->unordered += more;
+        target->win->unordered += more;
     }
 }
 
+/* The device has begun an access that is not complete. */
+static inline void MPIDI_LITE_begin_pending(MPIDI_LITE_target_t *target,
+                                            const lite_request *request)
+{
+    MPIDI_LITE_count_pending(target, 1, lite_request_holds_buffer(request),
+                             lite_request_is_in_order(request));
+}
+
 /* An access has a request of the device's until somebody drains its completion. In an epoch of
- * millions of them nobody would before its end. Behind MPIDI_LITE_count_pending, under the lock. */
+ * millions of them nobody would before its end. Behind MPIDI_LITE_begin_pending, under the lock. */
 static inline int MPIDI_LITE_drain_some(const MPIR_Win *win)
 {
     enum { MANY = 4096, TURN = 64 };
@@ -95,7 +108,7 @@ static inline bool MPIDI_LITE_expects_flush(const MPIDI_LITE_win_t *win)
 
 /* A put or get has completed: counts it, and completes its request. Returns the MPI error of one
  * without a request. */
-int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer);
+int MPIDI_LITE_rma_done(const lite_completion *done);
 
 /* ---- accumulates that are not answered (lite_accumulate.c) ---- */
 

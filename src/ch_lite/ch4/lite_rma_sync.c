@@ -31,13 +31,15 @@ static int wait_for(const int *count)
     return mpi_errno;
 }
 
+static const int no_target; /* counts nothing */
+
 /* This thread ends an epoch by an active message to each target. */
 static __thread bool ends_by_message;
 
 int MPIDI_LITE_rma_win_cmpl_hook(MPIR_Win *win)
 {
     MPIDI_LITE_win_t *lite = &MPIDI_LITE_WIN(win);
-    return wait_for(ends_by_message ? &lite->pending_local : &lite->pending);
+    return wait_for(ends_by_message ? &lite->unordered : &lite->pending);
 }
 
 int MPIDI_LITE_rma_win_local_cmpl_hook(MPIR_Win *win)
@@ -50,7 +52,7 @@ int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win)
     MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
     if (targets == NULL)
         return MPI_SUCCESS;
-    return wait_for(ends_by_message ? &targets[rank].pending_local : &targets[rank].pending);
+    return wait_for(ends_by_message ? &targets[rank].unordered : &targets[rank].pending);
 }
 
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win)
@@ -130,20 +132,24 @@ static void end_begins(const MPIR_Win *win, bool by_message)
     MPIDI_LITE_await_ranks(win);
 }
 
-static void end_is_over(void)
+/* When the message has left: until *count, of what needs the origin's buffers, is 0. They were
+ * those of gets, and of accumulates. */
+static int end_is_over(int mpi_errno, const int *count)
 {
     ends_by_message = false;
+    if (mpi_errno == MPI_SUCCESS && *count > 0) {
+        MPIDI_LITE_LOCK();
+        mpi_errno = wait_until_zero(count);
+        MPIDI_LITE_UNLOCK();
+    }
     MPIDI_LITE_await_nobody();
+    return mpi_errno;
 }
 
 int MPIDI_LITE_mpi_win_complete(MPIR_Win *win)
 {
-    int mpi_errno;
-
     end_begins(win, true);
-    mpi_errno = MPIDIG_mpi_win_complete(win);
-    end_is_over();
-    return mpi_errno;
+    return end_is_over(MPIDIG_mpi_win_complete(win), &MPIDI_LITE_WIN(win).pending_local);
 }
 
 /* With MPI_MODE_NOCHECK there was no lock, and no message gives it back. */
@@ -159,11 +165,12 @@ static bool gives_lock_back(MPIR_Win *win, int rank)
 
 int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 {
+    MPIDI_LITE_target_t *targets = MPIDI_LITE_WIN(win).targets;
     int mpi_errno;
 
     end_begins(win, gives_lock_back(win, rank));
-    mpi_errno = MPIDIG_mpi_win_unlock(rank, win);
-    end_is_over();
+    mpi_errno = end_is_over(MPIDIG_mpi_win_unlock(rank, win),
+                            targets ? &targets[rank].pending_local : &no_target);
     if (mpi_errno == MPI_SUCCESS)
         MPIDI_LITE_forget_unanswered(rank, win);
     return mpi_errno;
@@ -171,12 +178,8 @@ int MPIDI_LITE_mpi_win_unlock(int rank, MPIR_Win *win, MPIDI_av_entry_t *av)
 
 int MPIDI_LITE_mpi_win_unlock_all(MPIR_Win *win)
 {
-    int mpi_errno;
-
     end_begins(win, (MPIDIG_WIN(win, sync).assert_mode & MPI_MODE_NOCHECK) == 0);
-    mpi_errno = MPIDIG_mpi_win_unlock_all(win);
-    end_is_over();
-    return mpi_errno;
+    return end_is_over(MPIDIG_mpi_win_unlock_all(win), &MPIDI_LITE_WIN(win).pending_local);
 }
 
 int MPIDI_LITE_await_accesses(uint64_t key)
@@ -212,21 +215,16 @@ fn_fail:
     goto fn_exit;
 }
 
-int MPIDI_LITE_rma_done(void *cookie, const lite_status *status, int holds_buffer)
+int MPIDI_LITE_rma_done(const lite_completion *done)
 {
     int mpi_errno = MPI_SUCCESS;
-    MPIR_Request *req = MPIDI_LITE_cookie_rma_request(cookie);
+    MPIR_Request *req = MPIDI_LITE_cookie_rma_request(done->cookie);
     MPIDI_LITE_target_t *target =
-        req ? MPIDI_LITE_REQUEST(req).target : MPIDI_LITE_cookie_target(cookie);
+        req ? MPIDI_LITE_REQUEST(req).target : MPIDI_LITE_cookie_target(done->cookie);
 
-    target->pending--;
-    target->win->pending--;
-    if (holds_buffer) {
-        target->pending_local--;
-        target->win->pending_local--;
-    }
-    if (unlikely(status->error < 0))
-        mpi_errno = MPIDI_LITE_error(status->error, status->peer, __func__, __LINE__);
+    MPIDI_LITE_count_pending(target, -1, done->holds_buffer, done->in_order);
+    if (unlikely(done->status.error < 0))
+        mpi_errno = MPIDI_LITE_error(done->status.error, done->status.peer, __func__, __LINE__);
     if (req) {
         req->status.MPI_ERROR = mpi_errno;
         MPIDI_LITE_COMPLETE(req);

@@ -93,6 +93,7 @@ struct lite_request : ch_lite::PostedNode {
                        // never reported
   bool synchronous = false;
   bool unanswered = false;  // kPut: complete when it has left as one packet, if nothing is queued
+  bool in_order = false;    // kPut, kGet: executed before what is sent to the peer later
   bool counted = false;     // kPut, kGet: among its peer's accesses under way
   bool fragment_pending = false;  // what goes with the RTS has not all left, or come
   int peer = -1;                  // -1: a receive from any source, unmatched

@@ -187,7 +187,7 @@ void Device::dispatch(const Packet& packet, int from) {
     case PacketType::kAmRts: return am_.handle(packet, from);
     case PacketType::kPut: return target_.handle_put(packet, from);
     case PacketType::kPutRequest: return target_.handle_put_request(packet, from);
-    case PacketType::kGet: return target_.handle_get(packet, from);
+    case PacketType::kGet: return serve_get(packet, from);
     case PacketType::kGetTransfer: return target_.handle_get_transfer(packet, from);
     case PacketType::kPutAck: return handle_put_ack(core_, packet, from);
     case PacketType::kGetData: return handle_get_data(core_, packet, from);
@@ -276,6 +276,23 @@ class Device::Gathering {
  private:
   bool on_;
 };
+
+void Device::look_before_delivery() {
+  looking_ = true;
+  progress();
+  if (data_waits_ && !delivery_follows()) MPID_ChannelFlush();
+  looking_ = data_waits_ = false;
+}
+
+// In a look, its data leave at the end of that, or with what the host answers then.
+void Device::serve_get(const Packet& packet, int from) {
+  const bool gathers = looking_ && MPID_ChannelInHandler() == 0;
+  if (gathers) MPID_ChannelGather(MPID_GATHER_PAGES);
+  target_.handle_get(packet, from);
+  if (!gathers) return;
+  MPID_ChannelGather(MPID_GATHER_NOTHING);
+  data_waits_ = true;
+}
 
 bool Device::send_answers(int peer) {
   Gathering gathering(*this, true);

@@ -119,11 +119,7 @@ class Device {
     messages_expected_ += change;
   }
   // The dispatch loop before deliver_active_messages(), with whose answers those to accesses go.
-  void look_before_delivery() {
-    looking_ = true;
-    progress();
-    looking_ = false;
-  }
+  void look_before_delivery();
   // Gate NOT held: the callback runs without it. Answers, to accesses too, leave together at the
   // end. Returns how many were delivered.
   std::uint32_t deliver_active_messages();
@@ -224,6 +220,7 @@ class Device {
   void attend_to(Peer& peer, std::uint16_t what) MPLITE_SIGNAL_SAFE;
   bool delivery_follows() const MPLITE_SIGNAL_SAFE;
   bool send_answers(int peer) MPLITE_SIGNAL_SAFE;
+  void serve_get(const Packet& packet, int from) MPLITE_SIGNAL_SAFE;
   bool pump_together(int peer) MPLITE_SIGNAL_SAFE;
   class Gathering;
 
@@ -239,6 +236,7 @@ class Device {
   bool progressing_ = false;
   bool dispatching_ = false;      // another packet may follow at once: acks wait to go together
   bool looking_ = false;          // in look_before_delivery()
+  bool data_waits_ = false;       // of a get that was served in it
   bool delivering_ = false;       // in deliver_active_messages(): answers are gathered,
   bool delivering_last_ = false;  // but for that to the last one
   int messages_expected_ = 0;

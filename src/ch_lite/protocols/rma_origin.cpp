@@ -111,10 +111,10 @@ int start_access(Core& core, RequestKind kind, int peer, std::uint64_t key, std:
   p.origin.waiting.push(r);
   *request = r;
   if (!pump_accesses(core, peer)) core.attend(p, kAttentionAccess);
+  // As one packet; the packet of a get is answered by a copy.
+  r->in_order = r->state == RequestState::kAwaitingAnswer || r->state == RequestState::kComplete;
   // Copied by the send: for the host the buffer is free, whenever the ack comes.
-  if (kind == RequestKind::kPut &&
-      (r->state == RequestState::kAwaitingAnswer || r->state == RequestState::kComplete))
-    r->memory.buffer = nullptr;
+  if (kind == RequestKind::kPut && r->in_order) r->memory.buffer = nullptr;
   MPID_ChannelPrefer(peer);
   return LITE_PENDING;
 }

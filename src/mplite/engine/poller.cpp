@@ -177,10 +177,15 @@ bool Poller::may_read_one() const {
          !c->tuning.ahead.header_only() && c->rx.low_water == c->tuning.rcvlowat.mark();
 }
 
+// As far as the last messages tell.
+bool Poller::comes_by_one_write(const Connection& c) {
+  return c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1;
+}
+
 // Somebody waits, for the first time since a packet left.
 void Poller::delay_first_look(Connection& c) {
   FirstLook& look = c.tuning.first_look;
-  const std::int64_t delay_ns = look.wait(c.tuning.rcvlowat.small());
+  const std::int64_t delay_ns = look.wait(comes_by_one_write(c));
   if (look.timed()) look.began(core_.net.now_ns());
   if (delay_ns != 0) core_.net.spin(delay_ns);
 }
@@ -190,7 +195,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
   RxStream& rx = parts_.rx;
   Connection& c = *parts_.readiness.detached();
   const unsigned strides = polls_ / kAllStride;
-  int repolls = repoll_.take(c.tuning.rcvlowat.small() || c.tuning.rcvlowat.mark() != 1);
+  int repolls = repoll_.take(comes_by_one_write(c));
   if (!rx.have_buffer(c)) return 0;
   const iovec part = {c.rx.buffer->bytes, ReadAhead::kBytes};
   std::int64_t n = -EAGAIN;

@@ -75,6 +75,7 @@ class Poller {
     return core_.underway.queued_sends != 0 || core_.handshaking.count() != 0 ||
            core_.underway.connecting != 0 || core_.underway.spilled != 0;
   }
+  static bool comes_by_one_write(const Connection& c) MPLITE_SIGNAL_SAFE;
   void delay_first_look(Connection& c) MPLITE_SIGNAL_SAFE;
 
   EngineCore& core_;

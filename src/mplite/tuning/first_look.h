@@ -1,4 +1,4 @@
-// When who waits for the answer to a small packet looks for it first. Pure decisions, times are
+// When who waits for the answer to a packet looks for it first. Pure decisions, times are
 // parameters; used by poller.cpp.
 #pragma once
 #include <algorithm>
@@ -26,7 +26,7 @@ class FirstLook {
   // A packet leaves to which an answer is awaited.
   void sent() MPLITE_SIGNAL_SAFE { sent_ = true; }
   bool is_first() const MPLITE_SIGNAL_SAFE { return sent_; }  // the wait is for the answer to it
-  // That wait begins; `expected`: for a packet as small. How long to wait before the first look. A
+  // That wait begins; `expected`: for what comes by one write of the kernel's. How long to wait before the first look. A
   // wait that is measured has none: began() is called.
   std::int64_t wait(bool expected) MPLITE_SIGNAL_SAFE {
     sent_ = false;
