@@ -1593,6 +1593,32 @@ START_TEST(hooks_wait_for_what_is_pending_there) {
 }
 END_TEST
 
+static int stays_at; /* so many are pending then */
+static void one_ends(void) {
+  if (MPIDI_LITE_WIN(&win).pending > stays_at)
+    MPIDI_LITE_WIN(&win).pending--;
+  else
+    usleep(2000);
+}
+/* The origin waits for targets that are slower, and not for one that makes no progress. */
+START_TEST(an_origin_is_held_back_while_its_accesses_end) {
+  make_window(memory, kWindow);
+  on_wait = one_ends;
+  lock_depth++;
+  MPIDI_LITE_WIN(&win).pending = 100;
+  ck_assert_int_eq(MPIDI_LITE_hold_back(&win, 40), MPI_SUCCESS);
+  ck_assert_int_eq(waits, 60);
+  stays_at = 30;
+  ck_assert_int_eq(MPIDI_LITE_hold_back(&win, 20), MPI_SUCCESS);
+  ck_assert_int_eq(MPIDI_LITE_WIN(&win).pending, 30);
+  ck_assert_int_gt(waits, 70);
+  MPIDI_LITE_WIN(&win).pending = 0;
+  lock_depth--;
+  on_wait = NULL;
+  end_window();
+}
+END_TEST
+
 static int start_with(int assert, int size, int first, int second) {
   MPIR_Group group = {.size = size};
   group_ranks[0] = first, group_ranks[1] = second;
@@ -2602,6 +2628,7 @@ int main(void) {
   ADD_LOOP(access_that_the_device_refuses_is_an_error_and_leaves_nothing, 4);
   ADD_LOOP(access_that_fails_later_is_an_error_of_who_waits, 4);
   ADD_LOOP(hooks_wait_for_what_is_pending_there, 4);
+  ADD(an_origin_is_held_back_while_its_accesses_end);
   ADD_LOOP(start_waits_for_one_post_of_each_of_its_group, 2);
   ADD_LOOP(calls_that_wait_for_a_lost_rank_fail, WAITING_CALLS);
   tcase_add_loop_test(tests, requests_that_wait_for_a_lost_rank_fail, HOST_RPUT, HOST_RGET_ACC + 1);

@@ -78,11 +78,15 @@ static inline void MPIDI_LITE_begin_pending(MPIDI_LITE_target_t *target,
                              lite_request_is_in_order(request));
 }
 
+/* Where the targets are slower than the origin: waits until no more than `enough` accesses are
+ * pending, or none has ended for some milliseconds. VCI lock held, but let go meanwhile. */
+int MPIDI_LITE_hold_back(const MPIR_Win *win, int enough);
+
 /* An access has a request of the device's until somebody drains its completion. In an epoch of
  * millions of them nobody would before its end. Behind MPIDI_LITE_begin_pending, under the lock. */
 static inline int MPIDI_LITE_drain_some(const MPIR_Win *win)
 {
-    enum { MANY = 4096, TURN = 64 };
+    enum { MANY = 4096, TURN = 64, TOO_MANY = 16 * MANY };
     int mpi_errno = MPI_SUCCESS;
     const int pending = MPIDI_LITE_WIN(win).pending;
 
@@ -92,6 +96,8 @@ static inline int MPIDI_LITE_drain_some(const MPIR_Win *win)
     MPIDI_LITE_CHECK(waiting, -1);
     mpi_errno = MPIDI_LITE_drain_completions();
     MPIR_ERR_CHECK(mpi_errno);
+    if (pending >= TOO_MANY && pending % MANY == 0)
+        mpi_errno = MPIDI_LITE_hold_back(win, TOO_MANY / 2);
 
 fn_exit:
     return mpi_errno;

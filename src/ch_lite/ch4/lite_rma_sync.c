@@ -1,6 +1,9 @@
 /* One-sided communication: when epochs begin, and when native puts and gets are over. Waiting for
  * posts, for puts and gets at flushes and the ends of epochs (lite_rma.c says why when), and what
  * is done as they complete. */
+#include <limits.h>
+#include <time.h>
+
 #include "lite_rma.h"
 
 /* ---- waiting ---- */
@@ -18,7 +21,43 @@ fn_fail:
     goto fn_exit;
 }
 
-/* The same for the hooks. */
+struct decline {
+    int least;
+    double since; /* seconds */
+};
+
+/* Whether it goes on: there is more than enough, and it has become less in the last time. A target
+ * that makes no progress for longer (LITE_CONTROLLER=sync, and it computes) is not waited for. */
+static bool declines(const int *count, int enough, struct decline *decline)
+{
+    const double patience_s = 0.02;
+    const int now_count = *(const volatile int *) count;
+    struct timespec now;
+
+    if (now_count <= enough)
+        return false;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    const double now_s = (double) now.tv_sec + 1e-9 * (double) now.tv_nsec;
+    if (now_count < decline->least)
+        *decline = (struct decline){now_count, now_s};
+    return now_s - decline->since < patience_s;
+}
+
+int MPIDI_LITE_hold_back(const MPIR_Win *win, int enough)
+{
+    int mpi_errno = MPI_SUCCESS;
+    const int *pending = &MPIDI_LITE_WIN(win).pending;
+    struct decline decline = {INT_MAX, 0.0};
+
+    MPIDIU_PROGRESS_WHILE(declines(pending, enough, &decline), MPIDI_LITE_VCI);
+
+fn_exit:
+    return mpi_errno;
+fn_fail:
+    goto fn_exit;
+}
+
+/* wait_until_zero() for the hooks. */
 static int wait_for(const int *count)
 {
     int mpi_errno;
