@@ -48,10 +48,23 @@ def on_the_line(points):
     return found
 
 
-def least_added(peers, by_name):
-    """What the best of these adds to a loop of barriers, us; None if that was not measured."""
-    medians = [middle([sample.get("added_us") for sample in by_name[name]]) for name in peers]
-    return min((value for value in medians if value is not None), default=None)
+def by_round(samples, metric):
+    """{round: value}"""
+    return {sample["round"]: metrics_of(sample).get(metric) for sample in samples}
+
+
+def least_ahead(pattern, by_name, metric, name, peers):
+    """The peer against which `name` is least ahead, and how many times as fast it is: the median of the ratios of the same round, as what the machine did
+    meanwhile is in both. (None, None) where no round has both."""
+    mine = by_round(by_name[name], metric)
+    ratios = {}
+    for peer in peers:
+        theirs = by_round(by_name[peer], metric)
+        ratio = middle([speed(pattern, value, theirs.get(number)) for number, value in mine.items()])
+        if ratio is not None:
+            ratios[peer] = ratio
+    best = min(ratios, key=ratios.get, default=None)
+    return best, ratios.get(best)
 
 
 def summarize(result):
@@ -62,15 +75,10 @@ def summarize(result):
         groups.setdefault((sample["rate"], sample["pattern"], sample["bytes"]), {}).setdefault(sample["name"], []).append(sample)
     points = []
     for (rate, pattern, count), by_name in groups.items():
-        best_peer = None
         key = main_metric(pattern)
-        medians = {name: middle([metrics_of(sample).get(key) for sample in samples]) for name, samples in by_name.items()}
-        peers = {name: value for name, value in medians.items()
-                 if about["variants"][name]["kind"] == "mpi" and "lite" not in about["variants"][name]["device"] and value is not None}
-        if peers:
-            best_peer = (min if key == "us" else max)(peers, key=peers.get)
+        peers = [name for name in by_name if about["variants"][name]["kind"] == "mpi" and "lite" not in about["variants"][name]["device"]]
         raw = RAW if RAW in by_name else ("tcp-block" if "tcp-block" in by_name else None)
-        raw_of = {sample["round"]: metrics_of(sample).get(key) for sample in by_name[raw]} if raw else {}
+        raw_of = by_round(by_name[raw], key) if raw else {}
         for name, samples in by_name.items():
             values = {}
             for sample in samples:
@@ -86,10 +94,9 @@ def summarize(result):
             point["speed_of_raw"] = middle([speed(pattern, metrics_of(sample).get(key), raw_of.get(sample["round"])) for sample in samples]) if raw and name != raw else None
             point["raw"] = raw
             lite = "lite" in about["variants"][name]["device"]
-            point["best_peer"] = best_peer if lite else None
-            point["speed_of_best_peer"] = speed(pattern, medians[name], medians[best_peer]) if lite and best_peer else None
-            added = point.get("added", {}).get("median")
-            point["added_of_best_peer"] = speed(pattern, added, least_added(peers, by_name)) if lite and peers and added else None
+            beside = peers if lite else []
+            point["best_peer"], point["speed_of_best_peer"] = least_ahead(pattern, by_name, key, name, beside)
+            point["added_of_best_peer"] = least_ahead(pattern, by_name, "added", name, beside)[1]
             points.append(point)
     for rate in about["rates"]:
         for pattern in ("pingpong", "stream", "bidirectional", "netpipe"):
