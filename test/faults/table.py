@@ -96,7 +96,8 @@ def network():
         ("cut", "the cable of a host is cut", 15),
         ("silence", "no packet gets through to a host; its carrier stays", 15),
         ("address_gone", "a host loses its address", 15),
-        ("drop", "a firewall drops what a host receives", 15),
+        # one side hears the other's repetitions until that has given up
+        ("drop", "a firewall drops what a host receives", 20),
         ("reset", "connections are reset from outside (a firewall's RST)", 10),
         ("black_hole", "packets of more than 600 bytes vanish", 25),
     ):

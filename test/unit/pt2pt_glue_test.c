@@ -1907,13 +1907,14 @@ START_TEST(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_mess
       {.epoch = MPIDIG_EPOTYPE_LOCK, .rank = OTHER, .flushes = true, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_LOCK_ALL, .rank = OTHER, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_NONE, .rank = OTHER, .by_host = true},
+      {.epoch = MPIDIG_EPOTYPE_FENCE, .rank = OTHER, .by_host = true}, /* short */
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_target = 1, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OTHER, .of_window = 1, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = OWN_RANK, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = NEIGHBOUR, .by_host = true},
       {.epoch = MPIDIG_EPOTYPE_START, .rank = 2, .by_host = true} /* not exposed */
   };
-  ck_assert_uint_eq(sizeof cases / sizeof *cases, 13);
+  ck_assert_uint_eq(sizeof cases / sizeof *cases, 14);
   begin_epoch(cases[_i].epoch, cases[_i].assert);
   locked_target.remote_acc_cmpl_cnts = cases[_i].of_target;
   win.remote_acc_cmpl_cnts = cases[_i].of_window;
@@ -1998,6 +1999,26 @@ START_TEST(flush_asks_behind_accumulates_that_are_not_answered) {
   ck_assert_int_eq(access_at(HOST_ACC, memory, 8, INTS, OTHER, 0), MPI_SUCCESS);
   ck_assert_int_eq(MPIDI_LITE_mpi_win_flush(OTHER, &win, NULL), MPI_SUCCESS);
   ck_assert_int_eq(by_messages[HOST_FETCH], 1);
+  end_window();
+}
+END_TEST
+
+/* The host's target copies them once more. */
+START_TEST(fence_asks_behind_long_accumulates_that_are_not_answered) {
+  enum { COUNT = 16 * 1024 };
+  make_window(memory, kWindow);
+  MPIDI_LITE_WIN(&win).targets[OTHER].bytes = COUNT * sizeof(int);
+  win.sync.access_epoch_type = _i == 0 ? MPIDIG_EPOTYPE_FENCE : MPIDIG_EPOTYPE_REFENCE;
+  code = LITE_OK;
+  ck_assert_int_eq(access_at(HOST_ACC, memory, COUNT - 1, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(by_messages[HOST_ACC], 1);
+  ck_assert_int_eq(access_at(HOST_ACC, memory, COUNT, INTS, OTHER, 0), MPI_SUCCESS);
+  ck_assert_int_eq(by_messages[HOST_ACC], 1);
+  ck_assert_int_eq(by_messages[HOST_FETCH], 0);
+  for (int again = 0; again < 2; again++) {
+    ck_assert_int_eq(MPIDI_LITE_mpi_win_fence(0, &win), MPI_SUCCESS);
+    ck_assert_int_eq(by_messages[HOST_FETCH], 1);
+  }
   end_window();
 }
 END_TEST
@@ -2636,11 +2657,12 @@ int main(void) {
   ADD_LOOP(ends_of_epochs_wait_for_what_their_message_may_overtake, 6);
   ADD_LOOP(ends_of_epochs_wait_for_gets_when_their_message_has_left, 3);
   ADD_LOOP(the_end_of_an_epoch_fails_where_its_get_does, 3);
-  ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 13);
+  ADD_LOOP(accumulate_goes_unanswered_where_the_end_of_the_epoch_follows_by_message, 14);
   ADD(accumulate_of_other_types_and_operations_is_the_hosts);
   ADD(accumulate_whose_data_has_not_left_is_waited_for);
   ADD(accumulate_that_the_device_refuses_or_that_is_outside_is_an_error);
   ADD_LOOP(flush_asks_behind_accumulates_that_are_not_answered, 2);
+  ADD_LOOP(fence_asks_behind_long_accumulates_that_are_not_answered, 2);
   ADD(flush_does_not_rely_on_what_another_thread_has_yet_to_ask_for);
   ADD_LOOP(accumulate_is_done_when_it_is_delivered, 2);
   ADD(accumulate_of_a_stranger_is_looked_at);

@@ -1,6 +1,8 @@
 /* MPI_Accumulate of a predefined type between MPI_Win_start and MPI_Win_complete, or under a lock
  * that no flush follows: by an active message of ours, which its target does not answer. The host's
- * own is answered, and the host waits for that before it says that the epoch ends.
+ * own is answered, and the host waits for that before it says that the epoch ends. A long one goes
+ * so between fences, too, as the host's target copies it once more: the next fence asks for an
+ * answer behind it.
  *
  * Active messages are delivered in order. So what ends the epoch is delivered behind the
  * accumulate, which is done when it has been delivered. The host's accumulates are not always: the
@@ -23,21 +25,25 @@ static bool is_elementwise(MPI_Datatype type, MPI_Op op)
     return HANDLE_IS_BUILTIN(type) && HANDLE_IS_BUILTIN(op) && op != MPI_NO_OP;
 }
 
-/* Whether nobody asks for an accumulate before the epoch ends by an active message: of a lock
- * unless it is one without a check. */
-static bool may_end_by_message(MPIR_Win *win)
+/* Whether nobody asks for an accumulate of so many bytes before the epoch ends by an active
+ * message, or asks for an answer: of a lock unless it is one without a check. */
+static bool may_go_unanswered(MPIR_Win *win, size_t bytes)
 {
+    const size_t long_in_fence = 64 * 1024;
+
     switch (MPIDIG_WIN(win, sync).access_epoch_type) {
     case MPIDIG_EPOTYPE_START: return true;
     case MPIDIG_EPOTYPE_LOCK: return !MPIDI_LITE_expects_flush(&MPIDI_LITE_WIN(win));
+    case MPIDIG_EPOTYPE_FENCE:
+    case MPIDIG_EPOTYPE_REFENCE: return bytes >= long_in_fence;
     default: return false;
     }
 }
 
-static bool ends_by_message(MPIR_Win *win, const MPIDIG_win_target_t *host)
+static bool is_locked_without_check(MPIR_Win *win, const MPIDIG_win_target_t *host)
 {
-    return MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_START ||
-           (host != NULL && (host->sync.assert_mode & MPI_MODE_NOCHECK) == 0);
+    return MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK &&
+           (host == NULL || (host->sync.assert_mode & MPI_MODE_NOCHECK) != 0);
 }
 
 static bool host_has_none_under_way(MPIR_Win *win, const MPIDIG_win_target_t *host)
@@ -71,7 +77,7 @@ static int try_message(const struct accumulate *header, const void *data, size_t
 
     MPIDI_LITE_LOCK();
     const MPIDIG_win_target_t *const host = MPIDIG_win_target_find(win, target_rank);
-    *sent = ends_by_message(win, host) && host_has_none_under_way(win, host);
+    *sent = !is_locked_without_check(win, host) && host_has_none_under_way(win, host);
     if (!*sent)
         goto fn_exit;
     mpi_errno = MPIDI_LITE_check_epoch(target_rank, win);
@@ -79,8 +85,10 @@ static int try_message(const struct accumulate *header, const void *data, size_t
     const int code = lite_am_isend_more(peer, MPIDI_LITE_AM_ACCUMULATE, header, sizeof(*header),
                                         data, bytes, MPIDI_LITE_target_cookie(target), &request);
     MPIDI_LITE_CHECK(code, peer);
-    if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
+    if (MPIDIG_WIN(win, sync).access_epoch_type != MPIDIG_EPOTYPE_START) {
         target->unanswered++;
+        target->win->unconfirmed = true;
+    }
     if (code == LITE_PENDING) {
         MPIDI_LITE_begin_pending(target, request);
         mpi_errno = MPIDI_LITE_drain_some(win);
@@ -110,10 +118,12 @@ int MPIDI_LITE_mpi_accumulate(const void *origin_addr, MPIDI_LITE_rma_count orig
         target = &MPIDI_LITE_WIN(win).targets[target_rank];
     if (target == NULL || target->key == 0 || origin_count <= 0 || origin_count != target_count ||
         origin_datatype != target_datatype || !is_elementwise(origin_datatype, op) ||
-        MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av) || !may_end_by_message(win))
+        MPIDI_LITE_is_gpu_memory(origin_addr) || MPIDI_av_is_local(av))
         goto by_host;
     MPIR_Datatype_get_size_macro(origin_datatype, element);
     const size_t bytes = element * (size_t) origin_count;
+    if (!may_go_unanswered(win, bytes))
+        goto by_host;
     mpi_errno = MPIDI_LITE_place(target, target_disp, 0, bytes, &header.offset);
     MPIR_ERR_CHECK(mpi_errno);
     header.win_id = MPIDIG_WIN(win, win_id);
@@ -217,6 +227,16 @@ int MPIDI_LITE_confirm_accumulates(int rank, MPIR_Win *win)
     if ((int) (sent - targets[rank].confirmed) > 0)
         targets[rank].confirmed = sent;
     MPIDI_LITE_UNLOCK();
+    return MPI_SUCCESS;
+}
+
+int MPIDI_LITE_confirm_all_accumulates(MPIR_Win *win)
+{
+    for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
+        const int mpi_errno = MPIDI_LITE_confirm_accumulates(rank, win);
+        if (mpi_errno != MPI_SUCCESS)
+            return mpi_errno;
+    }
     return MPI_SUCCESS;
 }
 

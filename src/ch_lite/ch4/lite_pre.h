@@ -373,6 +373,7 @@ typedef struct MPIDI_LITE_win {
     int pending_local;
     int unordered;
     unsigned by_host; /* accumulates that the host has sent */
+    bool unconfirmed; /* since the last fence, accumulates that are not answered were sent */
     bool flushed;     /* since the first of the locks that are held */
     bool flushes;     /* the same of the locks before those */
     int *posts;       /* by rank: of MPI_Win_post, for which no MPI_Win_start has waited yet */

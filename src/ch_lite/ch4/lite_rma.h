@@ -128,6 +128,8 @@ void MPIDI_LITE_do_accumulate(const void *header, size_t header_bytes, const voi
                               size_t data_bytes);
 /* Before a flush of that target: those that were sent under a lock are not answered. */
 int MPIDI_LITE_confirm_accumulates(int rank, MPIR_Win *win);
+/* Of all targets; before a fence, too. */
+int MPIDI_LITE_confirm_all_accumulates(MPIR_Win *win);
 /* The lock was given back, behind them. */
 void MPIDI_LITE_forget_unanswered(int rank, MPIR_Win *win);
 

@@ -179,13 +179,10 @@ int MPIDI_LITE_mpi_win_flush_local(int rank, MPIR_Win *win, MPIDI_av_entry_t *av
 
 static int flush_all(MPIR_Win *win)
 {
-    if (MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK)
-        for (int rank = 0; rank < win->comm_ptr->local_size; rank++) {
-            const int mpi_errno = MPIDI_LITE_confirm_accumulates(rank, win);
-            if (mpi_errno)
-                return mpi_errno;
-        }
-    return MPIDIG_mpi_win_flush_all(win);
+    const int mpi_errno = MPIDIG_WIN(win, sync).access_epoch_type == MPIDIG_EPOTYPE_LOCK
+                              ? MPIDI_LITE_confirm_all_accumulates(win)
+                              : MPI_SUCCESS;
+    return mpi_errno ? mpi_errno : MPIDIG_mpi_win_flush_all(win);
 }
 
 int MPIDI_LITE_mpi_win_flush_all(MPIR_Win *win)
@@ -205,9 +202,20 @@ int MPIDI_LITE_mpi_win_wait(MPIR_Win *win)
     WHILE_AWAITING(ANY, MPIDIG_mpi_win_wait(win));
 }
 
+static int fence(int assert, MPIR_Win *win)
+{
+    if (MPIDI_LITE_WIN(win).unconfirmed) {
+        const int mpi_errno = MPIDI_LITE_confirm_all_accumulates(win);
+        if (mpi_errno)
+            return mpi_errno;
+        MPIDI_LITE_WIN(win).unconfirmed = false;
+    }
+    return MPIDIG_mpi_win_fence(assert, win);
+}
+
 int MPIDI_LITE_mpi_win_fence(int assert, MPIR_Win *win)
 {
-    WHILE_AWAITING(ANY, MPIDIG_mpi_win_fence(assert, win));
+    WHILE_AWAITING(ANY, fence(assert, win));
 }
 
 int MPIDI_LITE_mpi_raccumulate(const void *origin_addr, MPIDI_LITE_rma_count origin_count,

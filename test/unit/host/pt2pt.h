@@ -155,7 +155,14 @@ int host_check_epoch(int target_rank, const MPIR_Win* win);
 int MPIDIG_mpi_win_free(MPIR_Win** win);
 #define MPIDIG_WIN(win, field) ((win)->field)
 enum { MPI_MODE_NOCHECK = 1024 };
-enum { MPIDIG_EPOTYPE_NONE, MPIDIG_EPOTYPE_LOCK, MPIDIG_EPOTYPE_START, MPIDIG_EPOTYPE_LOCK_ALL };
+enum {
+  MPIDIG_EPOTYPE_NONE,
+  MPIDIG_EPOTYPE_LOCK,
+  MPIDIG_EPOTYPE_START,
+  MPIDIG_EPOTYPE_LOCK_ALL,
+  MPIDIG_EPOTYPE_FENCE,
+  MPIDIG_EPOTYPE_REFENCE
+};
 typedef struct {
   int remote_acc_cmpl_cnts;
   struct {
