@@ -1,6 +1,7 @@
 /* The glue (src/ch_lite/ch4) without its host: compiled against host/mpidimpl.h, which stands in
  * for MPICH's headers, with the host's and the device's functions below. Here: what it lets in from
- * a process of another job, whom it parts from, and what it says when a job cannot start. */
+ * a process of another job, whom it parts from, what it says when a job cannot start, and what the
+ * leader of a group tells the others. */
 #include <check.h>
 #include <errno.h>
 #include <sched.h>
@@ -69,6 +70,25 @@ int MPIR_Err_create_code(int last, int fatal, const char* function, int line, in
   if (specific != NULL) vsnprintf(error_text, sizeof error_text, specific, arguments);
   va_end(arguments);
   return class_;
+}
+
+static const char* error_stack; /* the host's, of any code */
+void MPIR_Err_get_string(int code, char* text, int bytes, void* unused) {
+  snprintf(text, (size_t)bytes, "%s", error_stack);
+}
+/* What the root has sent last, and every other rank gets. */
+static char broadcast[1024];
+static int broadcasts, broadcast_code;
+int MPIR_Bcast(void* buffer, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm* comm,
+               MPIR_Errflag_t* errflag) {
+  ck_assert_int_eq(type, MPI_BYTE);
+  ck_assert_int_le((int)count, (int)sizeof broadcast);
+  if (comm->rank == root)
+    memcpy(broadcast, buffer, (size_t)count);
+  else
+    memcpy(buffer, broadcast, (size_t)count);
+  broadcasts++;
+  return broadcast_code;
 }
 
 /* Window number i + 1. */
@@ -242,7 +262,8 @@ static void set_up(void) {
   MPIR_Process = (MPIR_Process_t){.rank = 0, .size = 2, .local_size = 1};
   MPIDI_global.n_vcis = 1;
   add_table(0, 2);
-  parted_count = aborts = 0;
+  parted_count = aborts = broadcasts = broadcast_code = 0;
+  error_text[0] = '\0';
   memset(sent, 0, sizeof sent);
   slept_s = 0;
 }
@@ -623,6 +644,76 @@ START_TEST(last_barrier_waits_for_ranks_that_come) {
 }
 END_TEST
 
+/* ---- what the leader of a group tells the others ---- */
+
+enum { LEADER = 2 };
+/* What the leader returns, and another rank then. */
+static void share(int error, int* leaders, int* others) {
+  MPIR_Comm group = {.rank = LEADER, .local_size = 4};
+  *leaders = MPIDI_LITE_share_error(&group, LEADER, error);
+  error_text[0] = '\0';
+  group.rank = 0;
+  *others = MPIDI_LITE_share_error(&group, LEADER, MPI_SUCCESS);
+  ck_assert_int_eq(broadcasts, 2);
+}
+
+START_TEST(group_hears_that_nothing_is_wrong) {
+  int leaders, others;
+  share(MPI_SUCCESS, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_SUCCESS);
+  ck_assert_int_eq(others, MPI_SUCCESS);
+}
+END_TEST
+
+START_TEST(group_hears_the_cause_of_its_leaders_error) {
+  static const struct {
+    const char *stack, *cause;
+  } table[] = {
+      {"Other MPI error, error stack:\nMPIC_Sendrecv(344): fail\nMPIC_Wait(64)....: lost h3: reset",
+       "lost h3: reset"},
+      {"Other MPI error", "Other MPI error"},
+      {"", ""},
+  };
+  char want[256];
+  int leaders, others;
+  error_stack = table[_i].stack;
+  share(MPI_ERR_PORT, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_PORT);
+  ck_assert_int_eq(others, MPI_ERR_PORT);
+  snprintf(want, sizeof want, "ch_lite: rank 2, for all: %s", table[_i].cause);
+  ck_assert_str_eq(error_text, want);
+}
+END_TEST
+
+START_TEST(cause_that_is_too_long_is_cut) {
+  static char stack[3000];
+  int leaders, others;
+  memset(stack, 'x', sizeof stack - 1);
+  error_stack = stack;
+  share(MPI_ERR_OTHER, &leaders, &others);
+  ck_assert_int_eq(others, MPI_ERR_OTHER);
+  ck_assert_uint_gt(strlen(error_text), 200);
+}
+END_TEST
+
+START_TEST(loss_of_another_job_is_not_fatal) {
+  int leaders, others;
+  error_stack = "a: b";
+  share(MPI_ERR_OTHER | ERROR_FATAL_MASK, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_OTHER);
+  ck_assert_int_eq(others, MPI_ERR_OTHER);
+}
+END_TEST
+
+START_TEST(group_that_cannot_be_told_is_an_error_too) {
+  int leaders, others;
+  broadcast_code = MPI_ERR_TRUNCATE;
+  share(MPI_SUCCESS, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_TRUNCATE);
+  ck_assert_int_eq(others, MPI_ERR_TRUNCATE);
+}
+END_TEST
+
 int main(void) {
   Suite* suite = suite_create("glue");
   TCase* tests = tcase_create("glue");
@@ -645,6 +736,11 @@ int main(void) {
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
   tcase_add_test(tests, last_barrier_does_not_wait_for_a_lost_rank_for_ever);
   tcase_add_test(tests, last_barrier_waits_for_ranks_that_come);
+  tcase_add_test(tests, group_hears_that_nothing_is_wrong);
+  tcase_add_loop_test(tests, group_hears_the_cause_of_its_leaders_error, 0, 3);
+  tcase_add_test(tests, cause_that_is_too_long_is_cut);
+  tcase_add_test(tests, loss_of_another_job_is_not_fatal);
+  tcase_add_test(tests, group_that_cannot_be_told_is_an_error_too);
   tcase_add_loop_test(
       tests, what_a_rank_may_be_the_only_one_to_see_it_says_at_once_with_rank_and_host, 0, 3);
   suite_add_tcase(suite, tests);
