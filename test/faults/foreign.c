@@ -11,7 +11,7 @@
  *         joining      the last rank dies in place of the call by which the jobs meet
  *         exchange     rank 0 is killed within 2 ms, in that call
  *         connected    the last rank dies in the middle of a message
- *         merge, dup, split, create   rank 0, which speaks for its group, dies in place of
+ *         merge, dup, split, create   (caller) rank 0, which speaks for its group, dies in place of
  *                      MPI_Intercomm_merge, MPI_Comm_dup, MPI_Comm_split, MPI_Comm_create
  *         disconnect   the last rank dies in place of MPI_Comm_disconnect
  *         network-connected   nobody dies: something outside of the program goes wrong
@@ -152,23 +152,24 @@ static int make_of(MPI_Comm inter, MPI_Comm *made)
         return TRY(MPI_Comm_dup, inter, made);
     if (phase_is("split"))
         return TRY(MPI_Comm_split, inter, 0, my_rank, made);
-    if (!phase_is("create"))
-        return 1;
     MPI_Comm_group(inter, &group);
     const int good = TRY(MPI_Comm_create, inter, group, made);
     MPI_Group_free(&group);
     return good;
 }
 
-/* The first visitor only: the next one does not die, nor make anything. */
+/* The first visitor only: the next one makes nothing. */
 static int make_something(MPI_Comm inter)
 {
     static int visits;
     MPI_Comm made = MPI_COMM_NULL;
-    if (visits++ > 0)
+    if (visits++ > 0 ||
+        !(phase_is("merge") || phase_is("dup") || phase_is("split") || phase_is("create")))
         return 1;
-    if (my_rank == 0 &&
-        (is_time("merge") || is_time("dup") || is_time("split") || is_time("create"))) {
+    if (!TRY(MPI_Barrier, inter))
+        return 0;
+    if (my_rank == 0 && strcmp(role, "caller") == 0) {
+        rest(0.5); /* all others are in the call */
         leave("ready", "");
         raise(SIGKILL);
     }

@@ -118,7 +118,11 @@ int MPIDIU_new_avt(int size, int* avtid) {
   add_table(0, size);
   return MPI_SUCCESS;
 }
-int MPIDIU_free_avt(int avtid) { return MPI_SUCCESS; }
+int MPIDIU_free_avt(int avtid) {
+  free(tables[avtid]);
+  tables[avtid] = NULL;
+  return MPI_SUCCESS;
+}
 
 static char abort_text[1024];
 static int aborts;
@@ -644,6 +648,37 @@ START_TEST(last_barrier_waits_for_ranks_that_come) {
 }
 END_TEST
 
+/* Table 1 is of processes that have come into no communicator, table 2 of others. */
+static void add_met(void) {
+  add_table(FRIEND, 2);
+  tables[1]->ref_count = 0;
+  add_table(STRANGER, 1);
+  tables[2]->ref_count = 1;
+}
+
+START_TEST(processes_of_an_intercommunicator_that_fails_are_forgotten) {
+  const uint64_t gpids[] = {MPIDIU_GPID_CREATE(0, 1), MPIDIU_GPID_CREATE(1, 0),
+                            MPIDIU_GPID_CREATE(1, 1), MPIDIU_GPID_CREATE(2, 0)};
+  add_met();
+  MPIDI_LITE_forget_strangers(4, NULL); /* it failed before it knew them */
+  ck_assert_ptr_nonnull(tables[1]);
+  MPIDI_LITE_forget_strangers(4, gpids);
+  ck_assert_ptr_null(tables[1]);
+  ck_assert_ptr_nonnull(tables[2]);
+  ck_assert_int_eq(parted_count, 2);
+  ck_assert_int_eq(parted[0] + parted[1], FRIEND + OTHER_FRIEND);
+}
+END_TEST
+
+START_TEST(tables_that_nobody_uses_go_before_the_host_ends) {
+  add_met();
+  MPIDI_LITE_free_unused_tables();
+  ck_assert_ptr_nonnull(tables[0]);
+  ck_assert_ptr_null(tables[1]);
+  ck_assert_ptr_nonnull(tables[2]);
+}
+END_TEST
+
 /* ---- what the leader of a group tells the others ---- */
 
 enum { LEADER = 2 };
@@ -736,6 +771,8 @@ int main(void) {
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
   tcase_add_test(tests, last_barrier_does_not_wait_for_a_lost_rank_for_ever);
   tcase_add_test(tests, last_barrier_waits_for_ranks_that_come);
+  tcase_add_test(tests, processes_of_an_intercommunicator_that_fails_are_forgotten);
+  tcase_add_test(tests, tables_that_nobody_uses_go_before_the_host_ends);
   tcase_add_test(tests, group_hears_that_nothing_is_wrong);
   tcase_add_loop_test(tests, group_hears_the_cause_of_its_leaders_error, 0, 3);
   tcase_add_test(tests, cause_that_is_too_long_is_cut);

@@ -233,7 +233,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   mkdir -p "$1/src/mpi/comm"
   name='        MPIR_ERR_CHECK(mpi_errno);'
   {
-    case $2 in 5.*) ;; *) printf '%s\n' 'int MPIR_Intercomm_create_impl(MPIR_Comm * a)' '            MPIC_Sendrecv(a)' "$name" "        /* we're the other processes */" '}' ;; esac
+    case $2 in 5.*) ;; *) printf '%s\n' 'int MPIR_Intercomm_create_impl(MPIR_Comm * a)' '            MPIC_Sendrecv(a)' "$name" "        /* we're the other processes */" '  fn_fail:' '}' ;; esac
     printf '%s\n' 'int MPIR_Intercomm_merge_impl(MPIR_Comm * a)' '    if (comm_ptr->rank == 0) {' '        mpi_errno = MPIC_Sendrecv(a)' "$name" '    }' "$name" '}'
     printf '%s\n' 'int MPIR_Comm_create_inter(MPIR_Comm * a)' '        mpi_errno = MPIC_Sendrecv(a)' "$name" "$name" '        mpi_errno = MPIC_Sendrecv(b)' "$name" '        /* The other processes */' '}'
   } >"$1/src/mpi/comm/comm_impl.c"

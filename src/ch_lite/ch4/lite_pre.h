@@ -292,6 +292,8 @@ void MPIDI_LITE_unlock_window_map(void);
  * its own there, and on the others one of the same class and with the same cause. */
 struct MPIR_Comm;
 int MPIDI_LITE_share_error(struct MPIR_Comm *comm, int leader, int error);
+/* Behind it: the processes that were to be met (lite_spawn.c). */
+void MPIDI_LITE_forget_strangers(int size, const uint64_t *gpids);
 
 /* ---- where shared memory moves something ----
  * Counted by the host up to 4.1 (progress_count). Since 4.2 by a line of ours in its progress of
