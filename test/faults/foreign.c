@@ -11,6 +11,8 @@
  *         joining      the last rank dies in place of the call by which the jobs meet
  *         exchange     rank 0 is killed within 2 ms, in that call
  *         connected    the last rank dies in the middle of a message
+ *         merge, dup, split, create   (caller) rank 0, which speaks for its group, dies in place of
+ *                      MPI_Intercomm_merge, MPI_Comm_dup, MPI_Comm_split, MPI_Comm_create
  *         disconnect   the last rank dies in place of MPI_Comm_disconnect
  *         network-connected   nobody dies: something outside of the program goes wrong
  *
@@ -135,12 +137,54 @@ static int all_of_us(int good)
     return all;
 }
 
+static int phase_is(const char *phase)
+{
+    const char *dash = strchr(fault, '-');
+    return dash && strcmp(dash + 1, phase) == 0;
+}
+
+static int make_of(MPI_Comm inter, MPI_Comm *made)
+{
+    MPI_Group group;
+    if (phase_is("merge"))
+        return TRY(MPI_Intercomm_merge, inter, strcmp(role, "server") == 0, made);
+    if (phase_is("dup"))
+        return TRY(MPI_Comm_dup, inter, made);
+    if (phase_is("split"))
+        return TRY(MPI_Comm_split, inter, 0, my_rank, made);
+    MPI_Comm_group(inter, &group);
+    const int good = TRY(MPI_Comm_create, inter, group, made);
+    MPI_Group_free(&group);
+    return good;
+}
+
+/* The first visitor only: the next one makes nothing. */
+static int make_something(MPI_Comm inter)
+{
+    static int visits;
+    MPI_Comm made = MPI_COMM_NULL;
+    if (visits++ > 0 ||
+        !(phase_is("merge") || phase_is("dup") || phase_is("split") || phase_is("create")))
+        return 1;
+    if (!TRY(MPI_Barrier, inter))
+        return 0;
+    if (my_rank == 0 && strcmp(role, "caller") == 0) {
+        rest(0.5); /* all others are in the call */
+        leave("ready", "");
+        raise(SIGKILL);
+    }
+    const int good = make_of(inter, &made);
+    if (made != MPI_COMM_NULL)
+        MPI_Comm_free(&made);
+    return good;
+}
+
 /* Whether it was a visit to the end. */
 static int meet(int code, const char *call, MPI_Comm *inter)
 {
     if (!went_well(code, call))
         return 0;
-    const int stayed = talk(*inter);
+    const int stayed = talk(*inter) && make_something(*inter);
     die_if("disconnect");
     return TRY(MPI_Comm_disconnect, inter) && stayed;
 }

@@ -67,7 +67,7 @@ class Table(unittest.TestCase):
     def test_the_two_jobs_know_every_role_and_phase(self):
         text = self.programs["foreign"]
         roles = set(re.findall(r'strcmp\(role, "(\w+)"\)', text))
-        phases = set(re.findall(r'(?:is_time|die_if)\("(\w+)"\)', text))
+        phases = set(re.findall(r'(?:is_time|die_if|phase_is)\("(\w+)"\)', text))
         self.assertEqual(roles, {"server", "caller", "parent", "child"})
         rows = [row for row in self.rows if row.program == "foreign"]
         self.assertGreaterEqual(len(rows), 15)

@@ -1,6 +1,7 @@
 /* The glue (src/ch_lite/ch4) without its host: compiled against host/mpidimpl.h, which stands in
  * for MPICH's headers, with the host's and the device's functions below. Here: what it lets in from
- * a process of another job, whom it parts from, and what it says when a job cannot start. */
+ * a process of another job, whom it parts from, what it says when a job cannot start, and what the
+ * leader of a group tells the others. */
 #include <check.h>
 #include <errno.h>
 #include <sched.h>
@@ -71,6 +72,25 @@ int MPIR_Err_create_code(int last, int fatal, const char* function, int line, in
   return class_;
 }
 
+static const char* error_stack; /* the host's, of any code */
+void MPIR_Err_get_string(int code, char* text, int bytes, void* unused) {
+  snprintf(text, (size_t)bytes, "%s", error_stack);
+}
+/* What the root has sent last, and every other rank gets. */
+static char broadcast[1024];
+static int broadcasts, broadcast_code;
+int MPIR_Bcast(void* buffer, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm* comm,
+               MPIR_Errflag_t* errflag) {
+  ck_assert_int_eq(type, MPI_BYTE);
+  ck_assert_int_le((int)count, (int)sizeof broadcast);
+  if (comm->rank == root)
+    memcpy(broadcast, buffer, (size_t)count);
+  else
+    memcpy(buffer, broadcast, (size_t)count);
+  broadcasts++;
+  return broadcast_code;
+}
+
 /* Window number i + 1. */
 static MPIR_Win windows[2];
 void* MPIDIU_map_lookup(void* map, uint64_t id) {
@@ -98,7 +118,11 @@ int MPIDIU_new_avt(int size, int* avtid) {
   add_table(0, size);
   return MPI_SUCCESS;
 }
-int MPIDIU_free_avt(int avtid) { return MPI_SUCCESS; }
+int MPIDIU_free_avt(int avtid) {
+  free(tables[avtid]);
+  tables[avtid] = NULL;
+  return MPI_SUCCESS;
+}
 
 static char abort_text[1024];
 static int aborts;
@@ -242,7 +266,8 @@ static void set_up(void) {
   MPIR_Process = (MPIR_Process_t){.rank = 0, .size = 2, .local_size = 1};
   MPIDI_global.n_vcis = 1;
   add_table(0, 2);
-  parted_count = aborts = 0;
+  parted_count = aborts = broadcasts = broadcast_code = 0;
+  error_text[0] = '\0';
   memset(sent, 0, sizeof sent);
   slept_s = 0;
 }
@@ -623,6 +648,108 @@ START_TEST(last_barrier_waits_for_ranks_that_come) {
 }
 END_TEST
 
+/* Table 1 is of processes that have come into no communicator, table 2 of others. */
+static void add_met(void) {
+  add_table(FRIEND, 2);
+  tables[1]->ref_count = 0;
+  add_table(STRANGER, 1);
+  tables[2]->ref_count = 1;
+}
+
+START_TEST(processes_of_an_intercommunicator_that_fails_are_forgotten) {
+  const uint64_t gpids[] = {MPIDIU_GPID_CREATE(0, 1), MPIDIU_GPID_CREATE(1, 0),
+                            MPIDIU_GPID_CREATE(1, 1), MPIDIU_GPID_CREATE(2, 0)};
+  add_met();
+  MPIDI_LITE_forget_strangers(4, NULL); /* it failed before it knew them */
+  ck_assert_ptr_nonnull(tables[1]);
+  MPIDI_LITE_forget_strangers(4, gpids);
+  ck_assert_ptr_nonnull(tables[0]);
+  ck_assert_ptr_null(tables[1]);
+  ck_assert_ptr_nonnull(tables[2]);
+  ck_assert_int_eq(parted_count, 2);
+  ck_assert_int_eq(parted[0] + parted[1], FRIEND + OTHER_FRIEND);
+}
+END_TEST
+
+START_TEST(tables_that_nobody_uses_go_before_the_host_ends) {
+  add_met();
+  MPIDI_LITE_free_unused_tables();
+  ck_assert_ptr_nonnull(tables[0]);
+  ck_assert_ptr_null(tables[1]);
+  ck_assert_ptr_nonnull(tables[2]);
+}
+END_TEST
+
+/* ---- what the leader of a group tells the others ---- */
+
+enum { LEADER = 2, LINE = 0x700 /* which says more than its class */ };
+/* What the leader returns, and another rank then. */
+static void share(int error, int* leaders, int* others) {
+  MPIR_Comm group = {.rank = LEADER, .local_size = 4};
+  *leaders = MPIDI_LITE_share_error(&group, LEADER, error);
+  error_text[0] = '\0';
+  group.rank = 0;
+  *others = MPIDI_LITE_share_error(&group, LEADER, MPI_SUCCESS);
+  ck_assert_int_eq(broadcasts, 2);
+}
+
+START_TEST(group_hears_that_nothing_is_wrong) {
+  int leaders, others;
+  share(MPI_SUCCESS, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_SUCCESS);
+  ck_assert_int_eq(others, MPI_SUCCESS);
+}
+END_TEST
+
+START_TEST(group_hears_the_cause_of_its_leaders_error) {
+  static const struct {
+    const char *stack, *cause;
+  } table[] = {
+      {"Other MPI error, error stack:\nMPIC_Sendrecv(344): fail\nMPIC_Wait(64)....: lost h3: reset",
+       "lost h3: reset"},
+      {"Other MPI error", "Other MPI error"},
+      {"", ""},
+  };
+  char want[256];
+  int leaders, others;
+  error_stack = table[_i].stack;
+  share(MPI_ERR_PORT | LINE, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_PORT | LINE);
+  ck_assert_int_eq(others, MPI_ERR_PORT);
+  snprintf(want, sizeof want, "ch_lite: rank 2, for all: %s", table[_i].cause);
+  ck_assert_str_eq(error_text, want);
+}
+END_TEST
+
+START_TEST(cause_that_is_too_long_is_cut) {
+  static char stack[3000];
+  int leaders, others;
+  memset(stack, 'x', sizeof stack - 1);
+  error_stack = stack;
+  share(MPI_ERR_OTHER, &leaders, &others);
+  ck_assert_int_eq(others, MPI_ERR_OTHER);
+  ck_assert_uint_gt(strlen(error_text), 200);
+}
+END_TEST
+
+START_TEST(loss_of_another_job_is_not_fatal) {
+  int leaders, others;
+  error_stack = "a: b";
+  share(MPI_ERR_OTHER | ERROR_FATAL_MASK, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_OTHER);
+  ck_assert_int_eq(others, MPI_ERR_OTHER);
+}
+END_TEST
+
+START_TEST(group_that_cannot_be_told_is_an_error_too) {
+  int leaders, others;
+  broadcast_code = MPI_ERR_TRUNCATE;
+  share(MPI_SUCCESS, &leaders, &others);
+  ck_assert_int_eq(leaders, MPI_ERR_TRUNCATE);
+  ck_assert_int_eq(others, MPI_ERR_TRUNCATE);
+}
+END_TEST
+
 int main(void) {
   Suite* suite = suite_create("glue");
   TCase* tests = tcase_create("glue");
@@ -645,6 +772,13 @@ int main(void) {
   tcase_add_test(tests, another_rank_gives_rank_0_time_to_say_it);
   tcase_add_test(tests, last_barrier_does_not_wait_for_a_lost_rank_for_ever);
   tcase_add_test(tests, last_barrier_waits_for_ranks_that_come);
+  tcase_add_test(tests, processes_of_an_intercommunicator_that_fails_are_forgotten);
+  tcase_add_test(tests, tables_that_nobody_uses_go_before_the_host_ends);
+  tcase_add_test(tests, group_hears_that_nothing_is_wrong);
+  tcase_add_loop_test(tests, group_hears_the_cause_of_its_leaders_error, 0, 3);
+  tcase_add_test(tests, cause_that_is_too_long_is_cut);
+  tcase_add_test(tests, loss_of_another_job_is_not_fatal);
+  tcase_add_test(tests, group_that_cannot_be_told_is_an_error_too);
   tcase_add_loop_test(
       tests, what_a_rank_may_be_the_only_one_to_see_it_says_at_once_with_rank_and_host, 0, 3);
   suite_add_tcase(suite, tests);

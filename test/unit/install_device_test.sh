@@ -177,6 +177,10 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   case $version in 5.*) names=1 ;; *) names=0 ;; esac
   verdict "names_jobs $version" test "$(grep -c 'MPIR_add_world(lite_job, size)' "$work/mpich/src/util/mpir_pmi.c")" = "$names"
   verdict "notes_many_jobs $version" test "$(grep -h -c 65536 "$work/mpich/src/mpi/group/grouputil.c" "$work/mpich/src/mpid/ch4/src/ch4_proc.c" | tr -d '\n')" = "$names$names"
+  case $version in 5.*) shared="0 3 3" ;; *) shared="1 4 4" ;; esac
+  verdict "shares_errors_of_leaders $version" test "$(grep -c 'share_error(local_comm, local_leader, MPI_SUCCESS)' "$work/mpich/src/mpid/ch4/src/ch4_comm.c") $(grep -A 2 'share_error(.*, mpi_errno)' "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c '^        MPIR_ERR_CHECK') $(grep -A 1 'share_error(.*, MPI_SUCCESS)' "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c '^        MPIR_ERR_CHECK')" = "$shared"
+  verdict "shares_errors_of_leaders $version" test "$(cat "$work"/mpich/src/mpi/comm/{contextid,comm_split}.c | grep -c MPIDI_LITE_share_error)" = 4
+  verdict "shares_errors_of_leaders $version" test "$(grep -A 1 '^    } else {$' "$work/mpich/src/mpi/comm/contextid.c" "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c LITE_PRE_H_INCLUDED)" = 2
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "receives_from_neighbours $version" test "$(cat "$work"/mpich/src/mpi/coll/ineighbor_*/*.c | grep -c -e 'lite_i = 0; lite_i < indegree' -e 'MPI_CART ? lite_i ^ 1')" = 12

@@ -230,6 +230,16 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    int world_idx = MPIR_add_world(pmi_kvs_name, size);' >"$1/src/util/mpir_pmi.c"
   printf '#define MPIR_MAX_WORLDS 1024\n    int world_idx = num_worlds++;\n' >"$1/src/mpi/group/grouputil.c"
   echo '#define MPIDI_CH4_AVTABLE_INITIAL_SIZE 1024' >"$ch4/src/ch4_proc.c"
+  mkdir -p "$1/src/mpi/comm"
+  name='        MPIR_ERR_CHECK(mpi_errno);'
+  {
+    case $2 in 5.*) ;; *) printf '%s\n' 'int MPIR_Intercomm_create_impl(MPIR_Comm * a)' '            MPIC_Sendrecv(a)' "$name" "        /* we're the other processes */" '  fn_fail:' '}' ;; esac
+    printf '%s\n' 'int MPIR_Intercomm_merge_impl(MPIR_Comm * a)' '    if (comm_ptr->rank == 0) {' '        mpi_errno = MPIC_Sendrecv(a)' "$name" '    }' "$name" '}'
+    printf '%s\n' 'int MPIR_Comm_create_inter(MPIR_Comm * a)' '        mpi_errno = MPIC_Sendrecv(a)' "$name" "$name" '        mpi_errno = MPIC_Sendrecv(b)' "$name" '        /* The other processes */' '}'
+  } >"$1/src/mpi/comm/comm_impl.c"
+  printf '%s\n' 'int MPIR_Get_intercomm_contextid(MPIR_Comm * a)' '    if (comm_ptr->rank == 0) {' '        mpi_errno = MPIC_Sendrecv(a)' "$name" '    }' "$name" '}' >"$1/src/mpi/comm/contextid.c"
+  printf '%s\n' '            mpi_errno = MPIC_Sendrecv(a)' "    $name" '            /* Broadcast to the other members of the local group */' >"$1/src/mpi/comm/comm_split.c"
+  printf '%s\n' 'int MPID_Intercomm_exchange_map(MPIR_Comm * a)' '    int pure_intracomm = 1;' '                    (MPL_DBG_FDEST, "Intercomm map exchange stage 2: intra-group"));' '  fn_fail:' '}' '  fn_fail:' >"$ch4/src/ch4_comm.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {
     echo '        unsigned world_id = MPIR_Process.world_id;'

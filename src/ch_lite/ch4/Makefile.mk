@@ -33,6 +33,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_rma_sync.c \
                       src/mpid/ch4/netmod/lite/lite_chain.c \
                       src/mpid/ch4/netmod/lite/lite_send.c \
+                      src/mpid/ch4/netmod/lite/lite_shared_error.c \
                       src/mpid/ch4/netmod/lite/lite_spawn.c \
                       src/mpid/ch4/netmod/lite/lite_spawn5.c \
                       src/mpid/ch4/netmod/lite/lite_tools.c

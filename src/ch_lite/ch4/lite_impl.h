@@ -195,6 +195,8 @@ bool MPIDI_LITE_may_carry(const void *header, size_t header_bytes, uint64_t data
 void MPIDI_LITE_forget_first_words(void);
 /* Parts from processes of other jobs that are in no communicator any more. */
 void MPIDI_LITE_part_from_strangers(void);
+/* Before the host ends: its tables of processes that have come into no communicator. */
+void MPIDI_LITE_free_unused_tables(void);
 /* A communicator begins: its processes of other jobs are in one. */
 void MPIDI_LITE_meet_members(MPIR_Comm *comm);
 

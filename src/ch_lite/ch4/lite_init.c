@@ -402,6 +402,7 @@ int MPIDI_LITE_mpi_finalize_hook(void)
         if (MPIDI_LITE_FINALIZE_IS_COLLECTIVE)
             mpi_errno = MPIDI_LITE_last_barrier();
         MPIR_ERR_CHECK(mpi_errno);
+        MPIDI_LITE_free_unused_tables();
     }
 
 fn_exit:

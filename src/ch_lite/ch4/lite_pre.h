@@ -287,6 +287,14 @@ void MPIDI_LITE_resume_host_work(void);
 void MPIDI_LITE_lock_window_map(void);
 void MPIDI_LITE_unlock_window_map(void);
 
+/* ---- where the leader of a group tells the others what went wrong (lite_shared_error.c) ----
+ * All of `comm` call it, the leader with its error. On all of them an error if the leader has one:
+ * its own there, and on the others one of the same class and with the same cause. */
+struct MPIR_Comm;
+int MPIDI_LITE_share_error(struct MPIR_Comm *comm, int leader, int error);
+/* Behind it: the processes that were to be met (lite_spawn.c). */
+void MPIDI_LITE_forget_strangers(int size, const uint64_t *gpids);
+
 /* ---- where shared memory moves something ----
  * Counted by the host up to 4.1 (progress_count). Since 4.2 by a line of ours in its progress of
  * shared memory (scripts/install-device); by threads that hold the VCI's lock. The host looks at

@@ -108,16 +108,39 @@ void MPIDI_LITE_part_from_strangers(void)
     MPL_free(in_use);
 }
 
-/* The table that upids_to_gpids made for a call that came to nothing is in no communicator, and the
- * host keeps no account of it. */
+/* A table that upids_to_gpids made for processes that are in no communicator after all: the host
+ * keeps no account of it, and at the end takes its counter for wrong. */
+static bool free_unused(int avtid)
+{
+    MPIDI_av_table_t *table = avtid > 0 ? MPIDIU_get_av_table(avtid) : NULL;
+
+    if (table == NULL || MPIR_Object_get_ref(table) != 0)
+        return false;
+    MPIDIU_free_avt(avtid);
+    return true;
+}
+
 static void forget_call(uint64_t gpid)
 {
-    const int avtid = MPIDIU_GPID_GET_AVTID(gpid);
-
-    if (avtid > 0 && MPIR_Object_get_ref(MPIDIU_get_av_table(avtid)) == 0) {
-        MPIDIU_free_avt(avtid);
+    if (free_unused(MPIDIU_GPID_GET_AVTID(gpid)))
         MPIDI_LITE_part_from_strangers();
-    }
+}
+
+/* Called by the host's MPIR_Intercomm_create_impl when it fails (see scripts/install-device). */
+void MPIDI_LITE_forget_strangers(int size, const uint64_t *gpids)
+{
+    bool any = false;
+
+    for (int i = 0; gpids != NULL && i < size; i++)
+        any = free_unused(MPIDIU_GPID_GET_AVTID(gpids[i])) || any;
+    if (any)
+        MPIDI_LITE_part_from_strangers();
+}
+
+void MPIDI_LITE_free_unused_tables(void)
+{
+    for (int avtid = 1; avtid < MPIDIU_get_n_avts(); avtid++)
+        free_unused(avtid);
 }
 
 /* ---- requests and answers ---- */
@@ -145,8 +168,7 @@ int MPIDI_LITE_dynamic_send(uint64_t remote_gpid, int tag, const void *buf, int 
     if (code < 0) {
         lite_check_peer(peer); /* for its sentence */
         mpi_errno = MPIDI_LITE_port_error(lite_last_error(), __func__, __LINE__);
-        if (calling)
-            forget_call(remote_gpid);
+        forget_call(remote_gpid);
     }
     MPIR_FUNC_EXIT;
     return mpi_errno;

@@ -433,6 +433,12 @@ int MPIDIU_free_avt(int avtid);
 #ifdef HOST_POINT_TO_POINT
 #include "pt2pt.h"
 #else
+enum { MPI_BYTE = 1, MPIR_ERR_NONE = 0, ERROR_FATAL_MASK = 0x80 };
+int MPIR_Bcast(void* buffer, MPI_Aint count, MPI_Datatype type, int root, MPIR_Comm* comm,
+               MPIR_Errflag_t* errflag);
+void MPIR_Err_get_string(int code, char* text, int bytes, void* unused);
+#define MPIR_Err_is_fatal(code) (((code)&ERROR_FATAL_MASK) != 0)
+#define MPIR_ERR_GET_CLASS(code) ((code)&0x7f)
 #define MPIDI_Datatype_get_info(count, datatype, contig, size, pointer, lb) \
   ((contig) = 1, (size) = (size_t)(count), (pointer) = NULL, (void)(pointer), (lb) = 0)
 static inline bool MPIR_GPU_query_pointer_is_dev(const void* data) { return false; }
