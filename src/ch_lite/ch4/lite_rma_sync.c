@@ -1,10 +1,10 @@
 /* One-sided communication: when epochs begin, and when native puts and gets are over. Waiting for
  * posts, for puts and gets at flushes and the ends of epochs (lite_rma.c says why when), and what
  * is done as they complete. */
+#include "lite_rma.h"
+
 #include <limits.h>
 #include <time.h>
-
-#include "lite_rma.h"
 
 /* ---- waiting ---- */
 
