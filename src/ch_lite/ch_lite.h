@@ -215,15 +215,13 @@ enum {
 };
 /* Copies `bytes` from `data` to `offset` in what `peer` exposed as `key`. LITE_PENDING: completes
  * when the data is in the target's memory. LITE_OK: it is there (peer is oneself). Accesses are in
- * no order with each other or with messages, but for what lite_request_is_in_order says. `flags`:
- * LITE_PUT_UNANSWERED, LITE_MORE_FOLLOWS, both or 0. */
+ * no order with each other or with messages, but for what lite_request_is_in_order says. */
 int lite_put(int peer, uint64_t key, uint64_t offset, const void* data, size_t bytes,
              unsigned flags, void* cookie, lite_request** request);
 /* The other way; completes when the data is in `buffer`. `flags`: LITE_MORE_FOLLOWS or 0. */
 int lite_get(int peer, uint64_t key, uint64_t offset, void* buffer, size_t bytes, unsigned flags,
              void* cookie, lite_request** request);
-/* 0: a put whose `data` may be reused since lite_put returned, although it is not complete. Does
- * not change until the request is freed. */
+/* 0: a pending put whose `data` may be reused since lite_put returned. It does not change. */
 int lite_request_holds_buffer(const lite_request* request);
 /* 1: the access is over at its target (a get has read the memory) before any active message that is
  * sent to that peer later is delivered; so is an active message. Does not change either. */

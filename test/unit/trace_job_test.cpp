@@ -108,7 +108,8 @@ int others(Shared&, int rank) {
     Done put, get;
     CHECK_THAT(lite_put(peer, theirs, 0, data.data(), bytes, 0, &put, &request) >= 0 &&
                wait_for(put));
-    CHECK_THAT(lite_get(peer, theirs, 0, data.data(), bytes, 0, &get, &request) >= 0 && wait_for(get));
+    CHECK_THAT(lite_get(peer, theirs, 0, data.data(), bytes, 0, &get, &request) >= 0 &&
+               wait_for(get));
   }
   for (const std::size_t bytes : {std::size_t{8}, kEager, kLong}) {
     Done out;

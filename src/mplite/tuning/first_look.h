@@ -26,8 +26,8 @@ class FirstLook {
   // A packet leaves to which an answer is awaited.
   void sent() MPLITE_SIGNAL_SAFE { sent_ = true; }
   bool is_first() const MPLITE_SIGNAL_SAFE { return sent_; }  // the wait is for the answer to it
-  // That wait begins; `expected`: for what comes by one write of the kernel's. How long to wait before the first look. A
-  // wait that is measured has none: began() is called.
+  // That wait begins; `expected`: for what comes by one write of the kernel's. How long to wait
+  // before the first look. A wait that is measured has none: began() is called.
   std::int64_t wait(bool expected) MPLITE_SIGNAL_SAFE {
     sent_ = false;
     timed_ = expected && begin();
