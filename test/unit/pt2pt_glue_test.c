@@ -2005,7 +2005,7 @@ END_TEST
 
 /* The host's target copies them once more. */
 START_TEST(fence_asks_behind_long_accumulates_that_are_not_answered) {
-  enum { COUNT = 16 * 1024 };
+  enum { COUNT = 64 * 1024 };
   make_window(memory, kWindow);
   MPIDI_LITE_WIN(&win).targets[OTHER].bytes = COUNT * sizeof(int);
   win.sync.access_epoch_type = _i == 0 ? MPIDIG_EPOTYPE_FENCE : MPIDIG_EPOTYPE_REFENCE;

@@ -29,7 +29,7 @@ static bool is_elementwise(MPI_Datatype type, MPI_Op op)
  * message, or asks for an answer: of a lock unless it is one without a check. */
 static bool may_go_unanswered(MPIR_Win *win, size_t bytes)
 {
-    const size_t long_in_fence = 64 * 1024;
+    const size_t long_in_fence = 256 * 1024;
 
     switch (MPIDIG_WIN(win, sync).access_epoch_type) {
     case MPIDIG_EPOTYPE_START: return true;
