@@ -245,6 +245,10 @@ class Report(unittest.TestCase):
         found = json.loads(report.as_json(self.RESULTS))
         self.assertEqual((found["passed"], found["failed"], len(found["results"])), (2, 1, 3))
 
+    def test_a_turn_is_taken_by_one_lab(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.assertEqual([run.is_taken(directory, number) for number in (0, 1, 0, 1)], [False, False, True, True])
+
 
 if __name__ == "__main__":
     unittest.main()
