@@ -55,7 +55,7 @@ addresses 0 10.77.0.1/24
 timed_job 60 2 "$programs/messages" 2 8 100000
 ends_in_time
 result $? "a host with IPv4 alone and one with IPv6 alone: an error at once" "$out"
-grep -E 'lost rank [01]( on host h[01] [^)]*\))?: its host and that of this rank have no address family in common' "$out" >/dev/null
+grep -E 'lost rank [01] on host h[01]( [^)]*\))?: its host and that of this rank have no address family in common' "$out" >/dev/null
 result $? "the families are the reason" "$out"
 grep -E 'rank 0 lost rank 1 on host h1 \(fd77::2 port [0-9]+.*this rank has interface eth0, 10\.77\.0\.1.*LITE_IFACE, LITE_FAMILY|rank 1 lost rank 0 on host h0 \(10\.77\.0\.1 port [0-9]+.*this rank has interface eth0, fd77::2.*LITE_IFACE, LITE_FAMILY' "$out" >/dev/null
 result $? "both ranks' addresses and the cure are named" "$out"

@@ -87,23 +87,27 @@ START_TEST(a_note_becomes_one_sentence_on_one_line) {
       {NoteCode::kAddressFailed, 2, EHOSTUNREACH, HelloFault::kNone,
        "rank 2 does not answer at 10.0.0.9 port 4444 (No route to host): its next address is "
        "tried"},
-      {NoteCode::kPeerLost, 2, ETIMEDOUT, HelloFault::kNone, "lost rank 2: Connection timed out"},
+      {NoteCode::kPeerLost, 2, ETIMEDOUT, HelloFault::kNone,
+       "lost rank 2 on host h2: Connection timed out"},
       {NoteCode::kPeerLost, 2, read_loss(-EFAULT), HelloFault::kNone,
-       "lost rank 2: the application's memory for data from it (the buffer of a pending receive, "
+       "lost rank 2 on host h2: the application's memory for data from it (the buffer of a pending "
+       "receive, "
        "or a window) is not mapped or not writable: freed or unmapped too early, or a wrong "
        "address"},
       {NoteCode::kPeerLost, 2, write_loss(-EFAULT), HelloFault::kNone,
-       "lost rank 2: the application's memory with data for it (the buffer of a pending send, or a "
+       "lost rank 2 on host h2: the application's memory with data for it (the buffer of a pending "
+       "send, or a "
        "window) is not mapped: freed or unmapped too early, or a wrong address"},
       {NoteCode::kPeerLost, 2, read_loss(0), HelloFault::kNone,
-       "lost rank 2: Connection reset by peer"},
-      {NoteCode::kPeerLost, 2, write_loss(-EPIPE), HelloFault::kNone, "lost rank 2: Broken pipe"},
+       "lost rank 2 on host h2: Connection reset by peer"},
+      {NoteCode::kPeerLost, 2, write_loss(-EPIPE), HelloFault::kNone,
+       "lost rank 2 on host h2: Broken pipe"},
       {NoteCode::kBadFrame, 2, EPROTO, HelloFault::kNone,
        "rank 2 at 10.0.0.9 port 4444 sent what is no frame; its connection is closed"},
   };
   for (const auto& row : table) {
     Printed p;
-    p.log.note(row.code, row.peer, row.error, &from, row.detail);
+    p.log.note(row.code, row.peer, row.error, &from, row.detail, "h2");
     ck_assert_int_eq(p.print(kT0), 1);
     char line[256];
     std::snprintf(line, sizeof line, "ch_lite[rank 1]: %s\n", row.line);
@@ -166,7 +170,7 @@ START_TEST(what_the_ring_cannot_hold_is_counted) {
     p.log.note(NoteCode::kPeerLost, 1000 + round, ECONNRESET);
     ck_assert_int_eq(p.print(kT0 + round * NoteLog::kPeriodNs), 1);
     char line[64];
-    std::snprintf(line, sizeof line, "lost rank %d:", 1000 + round);
+    std::snprintf(line, sizeof line, "lost rank %d on host unnamed:", 1000 + round);
     ck_assert_ptr_nonnull(std::strstr(p.text, line));
   }
 }

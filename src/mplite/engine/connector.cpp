@@ -344,9 +344,13 @@ void Connector::lose(int peer, int error) {
   for (int i = 1; p.lanes != nullptr && i < kLanesMax; ++i)
     if (p.lanes->lane[i].connection != nullptr) drop(*p.lanes->lane[i].connection);
   core_.forget_lanes(p);
-  if (!core_.quiescing && !departed)
-    core_.notes.note(core_.is_remote(peer) ? NoteCode::kForeignLost : NoteCode::kPeerLost, peer,
-                     error, core_.is_remote(peer) ? &parts_.remote.address_of(peer) : nullptr);
+  if (!core_.quiescing && !departed) {
+    if (core_.is_remote(peer))
+      core_.notes.note(NoteCode::kForeignLost, peer, error, &parts_.remote.address_of(peer));
+    else
+      core_.notes.note(NoteCode::kPeerLost, peer, error, nullptr, HelloFault::kNone,
+                       core_.options.peers[peer].host);
+  }
   if (!core_.quiescing && lost_ != nullptr) lost_(lost_self_, peer, error);
 }
 

@@ -16,8 +16,8 @@ namespace mplite {
 namespace {
 
 // The line's text behind "ch_lite[rank 1]: ".
-void describe(NoteCode code, int peer, int error, const char* from, HelloFault detail, char* text,
-              std::size_t size) {
+void describe(NoteCode code, int peer, int error, const char* from, HelloFault detail,
+              const char* host, char* text, std::size_t size) {
   const char* reason = own_loss_text(error);
   if (reason == nullptr && error != 0) reason = error_text(error);
   if (reason == nullptr) reason = "no reason given";
@@ -76,7 +76,9 @@ void describe(NoteCode code, int peer, int error, const char* from, HelloFault d
                     "over the others",
                     peer, from, reason);
       return;
-    case NoteCode::kPeerLost: std::snprintf(text, size, "lost rank %d: %s", peer, reason); return;
+    case NoteCode::kPeerLost:
+      std::snprintf(text, size, "lost rank %d on host %s: %s", peer, host, reason);
+      return;
     case NoteCode::kForeignLost:
       std::snprintf(text, size, "lost a process of another job at %s: %s", from, reason);
       return;
@@ -128,7 +130,7 @@ void write_line(int fd, int rank, const char* text) {
 }  // namespace
 
 void NoteLog::note(NoteCode code, int peer, int error, const sockaddr_storage* from,
-                   HelloFault detail) MPLITE_SIGNAL_SAFE {
+                   HelloFault detail, const char* host) MPLITE_SIGNAL_SAFE {
   if (count_ == kNotes) {
     ++lost_;
     return;
@@ -139,6 +141,7 @@ void NoteLog::note(NoteCode code, int peer, int error, const sockaddr_storage* f
   n.has_from = from != nullptr;
   n.peer = peer;
   n.error = error;
+  n.host = host;
   if (from != nullptr) memcpy(&n.from, from, sizeof n.from);
 }
 
@@ -174,7 +177,8 @@ int NoteLog::print(int rank, std::int64_t now_ns, int fd, bool final) {
     }
     char from[96] = "an unknown address", text[400];
     if (n.has_from) format_address(n.from, from, sizeof from);
-    describe(n.code, n.peer, n.error, from, n.detail, text, sizeof text);
+    describe(n.code, n.peer, n.error, from, n.detail, n.host != nullptr ? n.host : "unnamed", text,
+             sizeof text);
     write_line(fd, rank, text);
     ++lines_;
     ++printed;

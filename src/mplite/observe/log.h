@@ -21,7 +21,7 @@ enum class NoteCode : std::uint8_t {
   kAcceptFailed,      // error (EMFILE and kin)
   kAddressFailed,     // peer does not answer at `from`, one of its addresses; error
   kAddressSlow,       // peer was reached at another address before it answered at `from`
-  kPeerLost,          // peer; error
+  kPeerLost,          // peer, host; error
   kConnectionBroken,  // peer, error, address: its first one, which was made again
   kLaneLost,          // peer, error, address: one of several connections to it
   kForeignLost,       // a process of another job, at `from`; error
@@ -37,9 +37,10 @@ class NoteLog {
   static constexpr std::int64_t kPeriodNs = 10'000'000'000;
   static constexpr std::size_t kLineBytes = 1024;  // that say() prints at most
 
-  // Never fails: what does not fit is counted. `from` may be null.
+  // Never fails: what does not fit is counted. `from` and `host`, the name of the peer's, may be
+  // null; `host` outlives the log.
   void note(NoteCode code, int peer, int error, const sockaddr_storage* from = nullptr,
-            HelloFault detail = HelloFault::kNone) MPLITE_SIGNAL_SAFE;
+            HelloFault detail = HelloFault::kNone, const char* host = nullptr) MPLITE_SIGNAL_SAFE;
 
   bool empty() const MPLITE_SIGNAL_SAFE { return count_ == 0 && lost_ == 0; }
 
@@ -59,6 +60,7 @@ class NoteLog {
     bool has_from;
     int peer;
     int error;
+    const char* host;
     sockaddr_storage from;
   };
   Note notes_[kNotes];
