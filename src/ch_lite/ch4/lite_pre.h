@@ -292,6 +292,18 @@ void MPIDI_LITE_unlock_window_map(void);
  * its own there, and on the others one of the same class and with the same cause. */
 struct MPIR_Comm;
 int MPIDI_LITE_share_error(struct MPIR_Comm *comm, int leader, int error);
+/* The error without the mark that makes the host end the job, whatever the error handler. */
+int MPIDI_LITE_recoverable(int error);
+/* In place of leaving a collective at an error: notes it, and marks the further messages. */
+#define MPIDI_LITE_GO_ON(error, marks, first)                                                   \
+    do {                                                                                        \
+        if (unlikely(error)) {                                                                  \
+            (marks) |= MPIR_ERR_GET_CLASS(error) == MPIX_ERR_PROC_FAILED ? MPIR_ERR_PROC_FAILED \
+                                                                         : MPIR_ERR_OTHER;      \
+            if ((first) == MPI_SUCCESS)                                                         \
+                (first) = (error);                                                              \
+        }                                                                                       \
+    } while (0)
 /* Behind it: the processes that were to be met (lite_spawn.c). */
 void MPIDI_LITE_forget_strangers(int size, const uint64_t *gpids);
 

@@ -33,14 +33,17 @@ static int broadcast(shared_error *said, int leader, MPIR_Comm *comm)
 #endif
 }
 
+/* MPIC_Sendrecv marks its errors as fatal. The loss of another job need not end this one. */
+int MPIDI_LITE_recoverable(int error)
+{
+    return MPIR_Err_is_fatal(error) ? error & ~ERROR_FATAL_MASK : error;
+}
+
 int MPIDI_LITE_share_error(MPIR_Comm *comm, int leader, int error)
 {
     shared_error said = {0};
 
-    /* Since 4.1 an error in an exchange ends the job, whatever the error handler. The loss of
-     * another job need not. */
-    if (MPIR_Err_is_fatal(error))
-        error &= ~ERROR_FATAL_MASK;
+    error = MPIDI_LITE_recoverable(error);
     if (comm->rank == leader && error != MPI_SUCCESS) {
         said.error_class = MPIR_ERR_GET_CLASS(error);
         describe(error, said.cause);
