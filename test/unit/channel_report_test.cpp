@@ -77,7 +77,7 @@ START_TEST(peer_that_is_being_connected_has_its_bytes_queued) {
   SimRanks r;
   const std::vector<std::uint8_t> data(1'000, 1);
   SendOp* op = nullptr;
-  ck_assert_int_eq(r.engine(0).send(1, FrameKind::kChannel, 1, data.data(), data.size(), op), 0);
+  ck_assert_int_eq(r.engine(0).send(1, FrameKind::kChannel, 0, data.data(), data.size(), op), 0);
   ck_assert_ptr_nonnull(op);
   ck_assert_report(r, "being connected, 1000 bytes to send");
   ck_assert_int_eq(underway(r), 2);

@@ -424,6 +424,28 @@ START_TEST(channel_message_that_nothing_has_announced_ends_its_sender) {
 }
 END_TEST
 
+// The engine finds what is left of a frame by its id (MPID_MoveRecvFromChannel): with another one
+// the rest went to the old buffer, whoever had it by then.
+START_TEST(channel_message_with_an_id_ends_its_sender) {
+  SimRanks r(2, narrow(20'000));
+  r.connect(0, 1);
+  const Bytes data = bytes_of(5'000, 1);
+  Bytes block(data.size(), 0xbb), to(data.size(), 0xbb);
+  r.as(1);
+  MPID_ChannelId rid = 0;
+  ck_assert_int_eq(MPID_IRecvFromChannel(block.data(), block.size(), 0, &rid), 0);
+  SendOp* op = nullptr;
+  ck_assert_int_eq(
+      r.engine(0).send(1, FrameKind::kChannel, 1ull << 49, data.data(), data.size(), op), 0);
+  r.turn(20);
+  r.as(1);
+  ck_assert_int_eq(MPID_ChannelPeerError(0), EPROTO);
+  ck_assert_int_eq(MPID_WRecvFromChannel(rid), -EPROTO);
+  ck_assert(std::all_of(block.begin(), block.end(), [](std::uint8_t b) { return b == 0xbb; }));
+  if (op != nullptr) r.engine(0).release(op);
+}
+END_TEST
+
 START_TEST(receives_posted_ahead_are_filled_in_posting_order) {
   SimRanks r;
   r.connect(0, 1);

@@ -93,6 +93,7 @@ namespace {
 Verdict begin_channel(void*, int peer, const FrameHeader& header, Destination& destination) {
   const ChannelState& s = *g_channel;
   ChannelOp* op = s.peers[peer].fifo_head;
+  if (header.id != 0) return Verdict::kReject;  // its rest would not be found by the engine
   if (op == nullptr) {
     const bool awaited = s.awaited == nullptr || s.awaited(s.awaited_arg, peer) != 0;
     return header.offset == 0 && awaited ? Verdict::kPause : Verdict::kReject;
