@@ -13,6 +13,7 @@
  *         connected    the last rank dies in the middle of a message
  *         merge, dup, split, create   (caller) rank 0, which speaks for its group, dies in place of
  *                      MPI_Intercomm_merge, MPI_Comm_dup, MPI_Comm_split, MPI_Comm_create
+ *         collectives  (caller) the same, in place of MPI_Barrier, MPI_Bcast and others
  *         disconnect   the last rank dies in place of MPI_Comm_disconnect
  *         network-connected   nobody dies: something outside of the program goes wrong
  *
@@ -143,9 +144,51 @@ static int phase_is(const char *phase)
     return dash && strcmp(dash + 1, phase) == 0;
 }
 
+/* Each has an error on all of this group, as they get something of rank 0 of the other one, or on
+ * rank 0 alone. Whoever has it, nobody waits. */
+static int communicate(MPI_Comm inter)
+{
+    enum { ITEMS = 4, RANKS_MAX = 64 };
+    static int out[ITEMS * RANKS_MAX], in[ITEMS * RANKS_MAX], counts[RANKS_MAX], places[RANKS_MAX];
+    int size = 0, told = 0;
+    const int root = my_rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
+    MPI_Comm_remote_size(inter, &size);
+    for (int i = 0; i < size; i++) {
+        counts[i] = ITEMS;
+        places[i] = ITEMS * i;
+    }
+    const struct {
+        const char *name;
+        int code, of_all;
+    } calls[] = {
+        {"MPI_Barrier", MPI_Barrier(inter), 1},
+        {"MPI_Bcast", MPI_Bcast(in, ITEMS, MPI_INT, 0, inter), 1},
+        {"MPI_Scatter", MPI_Scatter(out, ITEMS, MPI_INT, in, ITEMS, MPI_INT, 0, inter), 1},
+        {"MPI_Allgather", MPI_Allgather(out, ITEMS, MPI_INT, in, ITEMS, MPI_INT, inter), 1},
+        {"MPI_Allgatherv", MPI_Allgatherv(out, ITEMS, MPI_INT, in, counts, places, MPI_INT, inter),
+         1},
+        {"MPI_Allreduce", MPI_Allreduce(out, in, ITEMS, MPI_INT, MPI_SUM, inter), 1},
+        {"MPI_Alltoall", MPI_Alltoall(out, ITEMS, MPI_INT, in, ITEMS, MPI_INT, inter), 1},
+        {"MPI_Alltoallv",
+         MPI_Alltoallv(out, counts, places, MPI_INT, in, counts, places, MPI_INT, inter), 1},
+        {"MPI_Reduce_scatter_block",
+         MPI_Reduce_scatter_block(out, in, ITEMS, MPI_INT, MPI_SUM, inter), 1},
+        {"MPI_Gather", MPI_Gather(out, ITEMS, MPI_INT, in, ITEMS, MPI_INT, root, inter), 0},
+        {"MPI_Reduce", MPI_Reduce(out, in, ITEMS, MPI_INT, MPI_SUM, root, inter), 0}};
+    for (size_t i = 0; i < sizeof calls / sizeof calls[0]; i++) {
+        const int error = calls[i].code != MPI_SUCCESS;
+        CHECK(error || !(calls[i].of_all || my_rank == 0), "%s: no error", calls[i].name);
+        if (error && told++ == 0)
+            went_well(calls[i].code, calls[i].name);
+    }
+    return told == 0;
+}
+
 static int make_of(MPI_Comm inter, MPI_Comm *made)
 {
     MPI_Group group;
+    if (phase_is("collectives"))
+        return communicate(inter);
     if (phase_is("merge"))
         return TRY(MPI_Intercomm_merge, inter, strcmp(role, "server") == 0, made);
     if (phase_is("dup"))
@@ -163,8 +206,8 @@ static int make_something(MPI_Comm inter)
 {
     static int visits;
     MPI_Comm made = MPI_COMM_NULL;
-    if (visits++ > 0 ||
-        !(phase_is("merge") || phase_is("dup") || phase_is("split") || phase_is("create")))
+    if (visits++ > 0 || !(phase_is("merge") || phase_is("dup") || phase_is("split") ||
+                          phase_is("create") || phase_is("collectives")))
         return 1;
     if (!TRY(MPI_Barrier, inter))
         return 0;

@@ -256,9 +256,9 @@ def foreign():
     rows += [Fault(f"foreign-caller-{phase}", f"of two jobs rank 0 of the caller dies in place of {call}", "goes on", 20, "server", f"caller-{phase}", "foreign",
                    says=f"for all: .*{lost}", ranks=HOSTS, ours=True)
              for phase, call in (("merge", "MPI_Intercomm_merge"), ("dup", "MPI_Comm_dup"), ("create", "MPI_Comm_create"))]
-    # it begins with a collective, and since 4.1 MPICH ends the job whose exchange in one fails
-    rows.append(Fault("foreign-caller-split", "of two jobs rank 0 of the caller dies in place of MPI_Comm_split", "told", 20, "server", "caller-split",
-                      "foreign", says=lost, ranks=HOSTS, ours=True))
+    rows += [Fault(f"foreign-caller-{phase}", f"of two jobs rank 0 of the caller dies in place of {call}", "goes on", 20, "server", f"caller-{phase}", "foreign",
+                   says=lost, ranks=HOSTS, ours=True)
+             for phase, call in (("split", "MPI_Comm_split"), ("collectives", "collectives over both"))]
     rows.append(Fault("foreign-cut", "of two jobs the server's host is cut off while they talk", "goes on", 30, "caller", "network-connected",
                       "foreign", act="cut_others", says=lost, ranks=HOSTS, settings=IMPATIENT))
     # parents and children are one job of mpiexec, and whoever hears of it first ends them all

@@ -149,9 +149,9 @@ edits_are() { # PORTS REDUCE SHARED_MEMORY REQUESTS ABORT WINDOWS ERRORS LOCAL G
   counts+=("$(grep -r -A 3 LITE_PRE_H_INCLUDED "$work/mpich/src/mpi/coll/op" | grep -c 'void MPIR_' || true)")
   [ "${counts[*]}" = "$*" ]
 }
-for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.1.2 2 1 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" \
-  "4.1.3 2 0 0 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" \
-  "4.2.3 2 0 2 2 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" "4.3.2 2 0 2 0 1 1 9 0 0 1 1 1 0 3 2 2 2 0 0 10" "5.0.1 2 0 2 0 1 1 9 0 0 1 0 1 4 3 2 2 2 0 0 10" "5.0.2 2 0 2 0 1 1 9 0 0 1 0 1 4 3 2 2 2 0 0 10"; do
+for row in "4.0.3 2 3 0 0 0 1 10 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 10 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.1.2 2 1 0 0 1 1 10 0 0 1 1 1 0 3 2 2 2 0 3 10" \
+  "4.1.3 2 0 0 0 1 1 10 0 0 1 1 1 0 3 2 2 2 0 3 10" "4.2.0 2 0 2 2 1 1 10 0 0 1 1 1 0 3 2 2 2 0 0 10" \
+  "4.2.3 2 0 2 2 1 1 10 0 0 1 1 1 0 3 2 2 2 0 0 10" "4.3.2 2 0 2 0 1 1 10 0 0 1 1 1 0 3 2 2 2 0 0 10" "5.0.1 2 0 2 0 1 1 10 0 0 1 0 1 4 3 2 2 2 0 0 10" "5.0.2 2 0 2 0 1 1 10 0 0 1 0 1 4 3 2 2 2 0 0 10"; do
   read -r version edits <<<"$row"
   full_tree4 "$version"
   before
@@ -181,6 +181,14 @@ for row in "4.0.3 2 3 0 0 0 1 9 1 8 1 1 1 0 3 2 0 0 12 3 10" "4.1.1 2 3 0 0 1 1 
   verdict "shares_errors_of_leaders $version" test "$(grep -c 'share_error(local_comm, local_leader, MPI_SUCCESS)' "$work/mpich/src/mpid/ch4/src/ch4_comm.c") $(grep -A 2 'share_error(.*, mpi_errno)' "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c '^        MPIR_ERR_CHECK') $(grep -A 1 'share_error(.*, MPI_SUCCESS)' "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c '^        MPIR_ERR_CHECK')" = "$shared"
   verdict "shares_errors_of_leaders $version" test "$(cat "$work"/mpich/src/mpi/comm/{contextid,comm_split}.c | grep -c MPIDI_LITE_share_error)" = 4
   verdict "shares_errors_of_leaders $version" test "$(grep -A 1 '^    } else {$' "$work/mpich/src/mpi/comm/contextid.c" "$work/mpich/src/mpi/comm/comm_impl.c" | grep -c LITE_PRE_H_INCLUDED)" = 2
+  case $version in 4.[012].*) between="0 0 0 0 0" ;; 4.*) between="15 0 15 15 6" ;; *) between="0 15 15 15 6" ;; esac
+  inter=("$work"/mpich/src/mpi/coll/*/*_inter_*.c)
+  verdict "goes_on_behind_errors $version" test "$(grep -h 'MPIDI_LITE_GO_ON(error, errflag, lite_error)' "${inter[@]}" | wc -l) $(grep -h 'MPIDI_LITE_GO_ON(error, coll_attr, lite_error)' "${inter[@]}" | wc -l) $(grep -h -A 2 '^{$' "${inter[@]}" | grep -c 'int lite_error = ' || true) $(grep -h -A 2 '^    if (lite_error' "${inter[@]}" | grep -c '^        return lite_error' || true) $(grep -h -A 4 'MPIDI_LITE_share_error(newcomm_ptr, 0' "${inter[@]}" | grep -c '^ *mpi_errno = MPIR_' || true)" = "$between"
+  verdict "goes_on_behind_errors $version" test "$(grep -h -B 2 'MPIDI_LITE_recoverable(mpi_errno)' "${inter[@]}" | grep -c '^ *b);$')" = 4
+  verdict "has_errors_of_scatter $version" test "$(grep -c '^        mpi_errno = MPIR_Scatterv\?_impl(a,$' "$work/mpich/src/mpid/ch4/src/ch4_coll.h")" = 2
+  case $version in 4.[01].*) causes=0 ;; *) causes=1 ;; esac
+  verdict "has_errors_of_messages $version" test "$(grep -c 'mpi_errno = status_array' "$work/mpich/src/mpi/coll/helper_fns.c")" = "$causes"
+  verdict "ends_its_own_job $version" test "$(grep -A 2 'comm_ptr = MPIDI_LITE_comm_to_end(comm_ptr)' "$work/mpich/src/mpi/errhan/errutil.c" | grep -c Handle_fatal_error)" = 1
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Allreduce_intra_recursive_doubling":{}},"avg_msg_size<=0":{"a":{}},"avg_msg_size<=2048"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "chooses_algorithms $version" grep -q '"comm_size<=2":{"algorithm=MPIR_Reduce_intra_binomial":{}},"count=any"' "$work/mpich/src/mpi/coll/src/csel_json_autogen.c"
   verdict "receives_from_neighbours $version" test "$(cat "$work"/mpich/src/mpi/coll/ineighbor_*/*.c | grep -c -e 'lite_i = 0; lite_i < indegree' -e 'MPI_CART ? lite_i ^ 1')" = 12

@@ -51,6 +51,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   echo '    mpi_errno = MPIDIG_mpi_win_free(win_ptr);' >"$ch4/src/ch4_win.c"
   {
     echo '    MPID_Abort(comm_ptr, MPI_SUCCESS, errcode, error_msg);'
+    printf '%s\n' '    if (MPIR_Err_is_fatal(errcode) || comm_ptr == NULL) {' '        MPIR_Handle_fatal_error(comm_ptr, fcname, errcode);' '    }' '        MPIR_Handle_fatal_error(comm_ptr, fcname, errcode);'
     for name in comm_ptr win_ptr; do printf '        switch (%s->errhandler->language) {\n                }\n        }\n' "$name"; done
     echo 'static void MPIR_Err_print_stack_string(int errcode, char *str, int maxlen);'
     echo '    maxlen > 0'
@@ -239,6 +240,30 @@ whole_mpich_tree() { # DIRECTORY VERSION
   } >"$1/src/mpi/comm/comm_impl.c"
   printf '%s\n' 'int MPIR_Get_intercomm_contextid(MPIR_Comm * a)' '    if (comm_ptr->rank == 0) {' '        mpi_errno = MPIC_Sendrecv(a)' "$name" '    }' "$name" '}' >"$1/src/mpi/comm/contextid.c"
   printf '%s\n' '            mpi_errno = MPIC_Sendrecv(a)' "    $name" '            /* Broadcast to the other members of the local group */' >"$1/src/mpi/comm/comm_split.c"
+  printf '        MPIR_Scatter%s_impl(a,\n' '' v >"$ch4/src/ch4_coll.h"
+  echo '    mpi_errno = MPIR_Waitall(numreq, requests, status_array);' >"$1/src/mpi/coll/helper_fns.c"
+  # A collective, its algorithm, and what it calls last: between groups, and in its own.
+  while read -r name file between last; do
+    mkdir -p "$1/src/mpi/coll/$name"
+    printf '%s\n' '#include "mpiimpl.h"' "int MPIR_$file(MPIR_Comm * a)" '{' "        mpi_errno = $between(a," '                  b);' '        MPIR_ERR_CHECK(mpi_errno);' "    mpi_errno = $last(a);" '    return mpi_errno;' '}' >"$1/src/mpi/coll/$name/${name}_inter_$file.c"
+  done <<'INTER'
+allgather local_gather_remote_bcast MPIR_Gather MPIR_Bcast
+allgatherv remote_gather_local_bcast MPIR_Gatherv MPIR_Type_indexed_large_impl
+allreduce reduce_exchange_bcast MPIC_Sendrecv MPIR_Bcast(recvbuf,count
+alltoall pairwise_exchange MPIC_Sendrecv none
+alltoallv pairwise_exchange MPIC_Sendrecv none
+alltoallw pairwise_exchange MPIC_Sendrecv none
+barrier bcast MPIR_Bcast MPIR_Bcast
+bcast remote_send_local_bcast MPIC_Recv MPIR_Bcast_allcomm_auto(buffer
+gather linear MPIC_Recv none
+gather local_gather_remote_send MPIR_Gather MPIC_Send
+reduce local_reduce_remote_send MPIR_Reduce MPIC_Send
+reduce_scatter remote_reduce_local_scatter MPIR_Reduce_allcomm_auto MPIR_Scatterv(tmp_buf
+reduce_scatter_block remote_reduce_local_scatter MPIR_Reduce_allcomm_auto MPIR_Scatter(tmp_buf
+scatter linear MPIC_Recv none
+scatter remote_send_local_scatter MPIC_Recv MPIR_Scatter(tmp_buf
+INTER
+  sed -i 's/recvbuf,count/recvbuf, count/' "$1/src/mpi/coll/allreduce/allreduce_inter_reduce_exchange_bcast.c"
   printf '%s\n' 'int MPID_Intercomm_exchange_map(MPIR_Comm * a)' '    int pure_intracomm = 1;' '                    (MPL_DBG_FDEST, "Intercomm map exchange stage 2: intra-group"));' '  fn_fail:' '}' '  fn_fail:' >"$ch4/src/ch4_comm.c"
   echo '            mpi_pairtypes[i].dtype = MPI_DATATYPE_NULL;' >"$1/src/mpi/datatype/typeutil.c"
   {

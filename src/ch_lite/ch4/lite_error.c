@@ -4,6 +4,14 @@
 /* behind the host's headers, which choose what libc declares */
 #include <time.h>
 
+MPIR_Comm *MPIDI_LITE_comm_to_end(MPIR_Comm *comm)
+{
+    for (int i = 0; comm != NULL && MPIR_Process.comm_world != NULL && i < comm->remote_size; i++)
+        if (MPIDI_LITE_peer(MPIDIU_comm_rank_to_av(comm, i)) >= MPIR_Process.size)
+            return MPIR_Process.comm_world;
+    return comm;
+}
+
 int MPIDI_LITE_error(int code, int peer, const char *function, int line)
 {
     const char *text = lite_last_error();

@@ -292,6 +292,9 @@ void MPIDI_LITE_unlock_window_map(void);
  * its own there, and on the others one of the same class and with the same cause. */
 struct MPIR_Comm;
 int MPIDI_LITE_share_error(struct MPIR_Comm *comm, int leader, int error);
+/* Where an error with the mark that makes the host end the job, whatever the error handler, ends
+ * it: MPI_COMM_WORLD if there are processes of another job in `comm`, which live on. */
+struct MPIR_Comm *MPIDI_LITE_comm_to_end(struct MPIR_Comm *comm);
 /* The error without the mark that makes the host end the job, whatever the error handler. */
 int MPIDI_LITE_recoverable(int error);
 /* In place of leaving a collective at an error: notes it, and marks the further messages. */
