@@ -244,7 +244,7 @@ def foreign():
         "connected": "while they talk",
         "disconnect": "in part, in place of MPI_Comm_disconnect",
     }
-    lost = r"process of another job \(10\.77\.0\.\d port \d+\)"
+    lost = r"process of another job (\(|at )10\.77\.0\.\d port \d+\b"
     rows = []
     for victim, other in (("server", "caller"), ("caller", "server")):
         for phase, what in phases.items():
