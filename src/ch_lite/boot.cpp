@@ -52,17 +52,10 @@ bool is_heavy(void*, bool host_waits) {
 void on_outstanding(bool outstanding) { g_boot->controller.set_outstanding(outstanding); }
 void give_up(void*, int peer, int error) { g_boot->engine->give_up(peer, error); }
 
-// Told at once: what MPI does next may be an abort.
-void tell_of_lost_peer(int peer) {
-  if (peer == g_boot->told_peer) return;
-  g_boot->told_peer = peer;
-  say_last_words(g_last_error);
-}
-
 void report(void*, int code, int peer, int error, const char* what) {
   if (code == LITE_ERR_PEER_LOST) {
     g_boot->fail_lost(code, peer, error, what);
-    if (peer >= 0) tell_of_lost_peer(peer);
+    if (peer >= 0) g_boot->tell_of_lost_peer(peer);
     return;
   }
   char who[Engine::kDescribeBytes] = "";
@@ -287,6 +280,13 @@ void free_boot() {
 }
 
 }  // namespace
+
+void Boot::tell_of_lost_peer(int peer) {
+  if (peer == told_peer) return;
+  told_peer = peer;
+  say_last_words(g_last_error);
+}
+
 }  // namespace ch_lite
 
 using namespace ch_lite;

@@ -17,6 +17,9 @@ struct Boot : mplite::JobRuntime {
   bool thread_multiple = false;
   bool shared_memory = false;  // the host waits for that, too
   int told_peer = -1;          // the lost peer that was told of last
+  // The last error, which is the loss of that peer, on stderr; of one peer once. At once: what MPI
+  // does next may be an abort, or end in a text that MPI_MAX_ERROR_STRING cuts.
+  void tell_of_lost_peer(int peer);
   // waiting
   unsigned wait_noted = 0, wait_seen = 0;
   std::int64_t wait_began_ns = 0;  // kNotKnown: it is new, and the clock has not been read since

@@ -110,16 +110,21 @@ int lite_check_caller(uint32_t id, int peer, const void* proof) {
 
 int lite_check_peer(int peer) {
   Boot& b = *g_boot;
-  Work work;
-  const int error = b.engine->peer_error(peer);
-  if (error == 0) return LITE_OK;
   char who[Engine::kDescribeBytes];
-  b.engine->describe(peer, who, sizeof who);
+  int error;
+  {
+    Work work;
+    error = b.engine->peer_error(peer);
+    if (error == 0) return LITE_OK;
+    b.engine->describe(peer, who, sizeof who);
+  }
   const char* what = error == ECONNREFUSED
                          ? "there is no such port any more, or its process has ended"
                      : error == EKEYREJECTED ? "the name of the port is not one of that process"
                                              : loss_text(error);
-  return fail(LITE_ERR_PEER_LOST, "%s: %s", who, what);
+  const int code = fail(LITE_ERR_PEER_LOST, "%s: %s", who, what);
+  b.tell_of_lost_peer(peer);
+  return code;
 }
 
 int lite_has_left(int peer) {
