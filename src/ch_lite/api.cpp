@@ -109,11 +109,16 @@ bool may_gather(const Device& device) {
   return device.may_gather() && hooks.may_gather != nullptr && hooks.may_gather(hooks.arg);
 }
 
+// Bytes of what may wait. Longer data leaves with its envelope, at once and by the shortest way;
+// but in a stream of messages of more than kAtOnceMax it is better queued
+// (docs/measurements/tuning.md).
+constexpr std::size_t kGatherMax = 4096, kAtOnceMax = 64 * 1024;
+
 // The application comes to send. True: the message may wait for company.
-inline bool came_to_send(Device& device, int peer) {
+inline bool came_to_send(Device& device, int peer, std::size_t bytes) {
   bool gather = false;
   if (device.streak().send(peer, LITE_HOT_GET(only_sends) != 0, late_so_far(device))) [[unlikely]]
-    gather = may_gather(device);
+    gather = (bytes <= kGatherMax || bytes > kAtOnceMax) && may_gather(device);
   came_for(LITE_CALL_SEND);
   LITE_HOT_SET(only_sends, 1);
   return gather;
@@ -122,7 +127,6 @@ inline bool came_to_send(Device& device, int peer) {
 // The same of a put, a get or an accumulate. With LITE_MORE_FOLLOWS it has company soon, whatever
 // came before it. A long one begins at once: its data moves while the application computes.
 bool came_to_access(Device& device, int peer, std::size_t bytes, unsigned flags) {
-  constexpr std::size_t kGatherMax = 4096;
   const bool alone = LITE_HOT_GET(only_sends) == 0;
   came_for(LITE_CALL_OTHER);
   if (bytes > kGatherMax) return false;
@@ -171,7 +175,7 @@ int send_from(const Memory& memory, size_t bytes, int peer, const lite_envelope*
   if (request == nullptr &&
       ((flags & LITE_SEND_SYNC) != 0 || !device.may_leave_at_once(bytes, peer)))
     return LITE_PENDING;
-  const bool gather = came_to_send(device, peer);
+  const bool gather = came_to_send(device, peer, bytes);
   Entry entry(device);
   return send_in_order(gather, [&] {
     return device.isend(memory, bytes, peer, key_of(envelope), (flags & LITE_SEND_SYNC) != 0,
@@ -185,7 +189,7 @@ int send_at_once(const void* data, size_t bytes, int peer, const lite_envelope* 
   if (const char* what = wrong_with_send(bytes, peer, envelope)) [[unlikely]]
     return bad_argument(peer, what);
   if (!device.may_leave_at_once(bytes, peer)) return LITE_PENDING;
-  const bool gather = came_to_send(device, peer);
+  const bool gather = came_to_send(device, peer, bytes);
   Entry entry(device);
   return send_in_order(gather,
                        [&] { return device.send_plain(data, bytes, peer, key_of(envelope)); });

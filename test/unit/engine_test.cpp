@@ -3271,7 +3271,7 @@ START_TEST(write_of_middling_size_is_made_in_two_halves) {
   ck_assert_uint_eq(writes_of(5'000 - kFrameHeaderBytes), 1);
   ck_assert_uint_eq(writes_of(3'000, false), 2);
   ck_assert_uint_eq(writes_of(3'000, false), 1);  // a stream of them
-  ck_assert_uint_eq(writes_of(3'000), 1);
+  for (int i = 0; i <= Halves::kStream; ++i) ck_assert_uint_eq(writes_of(3'000), 1);
   ck_assert_uint_eq(writes_of(3'000), 2);
   const auto data = bytes_of(3'000, 3);
   const std::uint64_t before = r.engine(0).counters().writes;

@@ -48,6 +48,55 @@ START_TEST(stream_is_not_cut) {
 }
 END_TEST
 
+// Two long writes without an answer in between, then an answer to each: credits of a stream.
+START_TEST(answers_in_a_stream_do_not_cut_it) {
+  Halves halves = started();
+  halves.wrote(kMin);
+  halves.wrote(kMin);
+  for (int i = 0; i < Halves::kStream; ++i) {
+    halves.heard();
+    ck_assert(!halves.chooses(kMin));
+    halves.wrote(kMin);
+  }
+  halves.heard();
+  ck_assert(halves.chooses(kMin));
+}
+END_TEST
+
+START_TEST(halves_of_one_message_are_no_stream) {
+  Halves halves = started();
+  int cut = 0;
+  for (int i = 0; i < 100; ++i) {
+    ck_assert(halves.chooses(kMin));
+    if (halves.next()) halves.left(1000 * i);
+    const std::uint64_t first = halves.first(kMin);
+    halves.wrote(first);
+    if (first < kMin) {
+      ++cut;
+      halves.wrote(kMin - first);
+    }
+    if (halves.heard()) halves.heard_at(1000 * i + 500);
+  }
+  ck_assert_int_gt(cut, 0);
+}
+END_TEST
+
+// SO_RCVLOWAT of the receiver: where messages are answers to each other only.
+START_TEST(messages_of_a_stream_are_not_awaited_whole) {
+  Halves halves = started();
+  ck_assert_uint_eq(halves.whole_end(), 0);
+  exchange(halves, 1000, 500);
+  ck_assert_uint_eq(halves.whole_end(), kEnd);
+  for (int i = 0; i < Halves::kRecent; ++i) {
+    ck_assert_uint_eq(halves.whole_end(), kEnd);
+    halves.comes(kMin - 1);
+    halves.comes(kEnd);
+    halves.comes(kMin);
+  }
+  ck_assert_uint_eq(halves.whole_end(), 0);
+}
+END_TEST
+
 START_TEST(faster_way_is_found) {
   constexpr unsigned kTrial = FasterWay::kTurn * FasterWay::kTurns;
   for (const bool whole : {false, true}) {

@@ -59,6 +59,7 @@ bool RxStream::begin_frame(Connection& c, const FrameHeader& header) {
   c.rx.discards = verdict == Verdict::kDiscard;
   c.tuning.ahead.message(header.total);
   c.tuning.rcvlowat.message(header.total, c.tuning.halves.whole_end());
+  c.tuning.halves.comes(header.total);
   c.rx.header = header;
   c.rx.owed = header.length;
   set_destination(c, destination);
