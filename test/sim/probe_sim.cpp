@@ -479,10 +479,13 @@ void Sim::idle(Rank& r, ch_lite::Rest allowed) {
   if (allowed != ch_lite::Rest::kSleep || r.multiple) return;
   const mplite::Counters& counters = r.engine->counters();
   const std::uint64_t news = counters.frames_in + counters.bytes_out + counters.connections;
-  if (news != r.news_seen) r.quiet_polls = 0;
+  // What has come at the end of the call before, after that had looked, is news here. A sleep
+  // behind news ends by itself within 50 us (wait.cpp), so that the caller looks again.
+  const bool is_news = news != r.news_seen;
+  if (is_news) r.quiet_polls = 0;
   r.news_seen = news;
   r.engine->set_repolls(3);
-  if (r.quiet_polls++ < r.patience) return;
+  if (r.quiet_polls++ < r.patience || is_news) return;
   MPID_ChannelWait(1);
 }
 
