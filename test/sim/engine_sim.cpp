@@ -361,6 +361,9 @@ void Sim::check_call(Rank& r, int peer, std::int64_t rc, const char* call) {
   if (rc >= 0) return;
   if (rc == -ENOBUFS && r.in_handler)
     fail("rank %d: %s gives ENOBUFS in the handler after headroom", r.id, call);
+  if (number_of(r, peer) < 0)
+    fail("rank %d: %s towards rank %d gives %s, and its number is not its own any more", r.id, call,
+         peer, strerror(static_cast<int>(-rc)));
   if (!may_lose(r, peer))
     fail("rank %d: %s towards rank %d gives %s", r.id, call, peer, strerror(static_cast<int>(-rc)));
   if (!lib(r, [&] { return MPID_ChannelPeerError(number_of(r, peer)); }) && rc != -ENOBUFS)
@@ -369,6 +372,9 @@ void Sim::check_call(Rank& r, int peer, std::int64_t rc, const char* call) {
 }
 
 int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::uint64_t filler) {
+  // As MPID_SendControlInPlace wants it. Until the result is judged: who lets go of the gate
+  // drains, and a process of another job that the call has lost may be met again there.
+  mplite::Hold gate(r.engine->gate());
   Pair& p = r.pairs[static_cast<std::size_t>(to)];
   const std::size_t meeting = p.meetings.size() - 1;
   const int number = number_of(r, to);
@@ -387,7 +393,6 @@ int Sim::say(Rank& r, int to, Say what, std::uint64_t a, std::uint64_t b, std::u
   const std::size_t head = split ? sizeof(Talk) + random.below(filler + 1) : packet.size();
   if (in_place) packet.insert(packet.begin(), MPID_CONTROL_HEAD, 0xee);
   const int rc = lib(r, [&] {
-    mplite::Hold gate(r.engine->gate());  // as MPID_SendControlInPlace wants it
     const int rest = in_place ? static_cast<int>(packet.size() - MPID_CONTROL_HEAD - head) : 0;
     return in_place
                ? MPID_SendControlInPlace(packet.data() + MPID_CONTROL_HEAD, static_cast<int>(head),
@@ -728,6 +733,9 @@ void Sim::act(Rank& r, bool may_block) {
     default: step_ordinary(r);
   }
   if (p.lost != 0 && random.chance(50)) {  // a lost peer stays lost and says so
+    mplite::Hold gate(r.engine->gate());
+    // Or its number has begun anew, where the gate was let go of in between.
+    if (number_of(r, to) != number) return;
     Talk talk = {Say::kPlain, 0, sizeof(Talk), 0, 0, 0};
     if (MPID_SendControl(&talk, sizeof talk, number) >= 0)
       fail("rank %d: a lost peer takes a packet", r.id);

@@ -354,7 +354,9 @@ void Sim::hear_goodbyes() {
   for (Rank& r : ranks)
     if (r.alive) note_goodbyes(r);
   const auto has_heard = [](const Rank& r) { return !r.alive || r.engine->farewell(); };
-  const bool settled = sim::settle(*world, ranks, 10'000, [&](int) {
+  // As many turns as in drain(): who called and fell silent before anything came from it is not
+  // noticed there, as this rank has not met it yet.
+  const bool settled = sim::settle(*world, ranks, 100'000, [&](int) {
     for (Rank& r : ranks) step_ordinary(r);
     return std::all_of(ranks.begin(), ranks.end(), has_heard);
   });
