@@ -218,6 +218,9 @@ struct Sim {
   }
   bool catch_up(Rank& r);
   bool quiet(std::string* why);
+  void poll_all(Rank& r, const mplite::ProgressMode& mode);
+  bool serve_absent(Rank& r);
+  void drain_by_signals();
   void drain();
   void check_order();
   void check_credits();
@@ -1025,6 +1028,58 @@ bool Sim::quiet(std::string* why) {
   return true;
 }
 
+// As ProgressState::poll_all.
+void Sim::poll_all(Rank& r, const mplite::ProgressMode& mode) {
+  bind(r);
+  mplite::Hold gate(r.engine->gate());
+  r.engine->clear_starved();
+  r.engine->refill();
+  mplite::ProgressScope scope(*r.engine, mode);
+  r.device->progress();
+  if (r.engine->more_to_do()) r.self_signal = true;
+}
+
+// The handler runs if there is a signal for it. Otherwise the host's thread polls if the handler
+// has noted that it lacked memory. False: neither.
+bool Sim::serve_absent(Rank& r) {
+  const bool called = world->signal_pending(r.id, sim::kCallerSignal);
+  if (called || world->signal_pending(r.id) || r.self_signal)
+    run_handler(r, called ? sim::kCallerSignal : sim::kMainSignal);
+  else if (r.engine->is_starved())
+    poll_all(r, mplite::ProgressMode::helper_thread());
+  else
+    return false;
+  return true;
+}
+
+// The application computes: everything that is posted must complete by signals, and by the host's
+// thread where the handler has noted that it lacked memory. Active messages wait for the host.
+void Sim::drain_by_signals() {
+  for (Rank& r : ranks) poll_all(r, mplite::ProgressMode::all_sockets());
+  for (int idle = 0; idle < 200; ++idle) {
+    bool any = false;
+    for (Rank& r : ranks) any = serve_absent(r) || any;
+    if (any)
+      idle = 0;
+    else
+      world->skip(50'000'000);  // some roads are slow
+  }
+  for (Rank& r : ranks) {
+    bind(r);
+    while (lite_request* request = lite_next_completion()) take_completion(r, request);
+  }
+  for (Rank& r : ranks)
+    for (const Receive& v : r.receives)
+      if (v.pending && v.source >= 0)
+        fail("signals alone do not finish it: rank %d waits for a message from rank %d", r.id,
+             v.source);
+  for (Rank& r : ranks)
+    for (const Access& a : r.accesses)
+      if (a.pending)
+        fail("signals alone do not finish it: rank %d waits for a %s of %zu bytes, rank %d", r.id,
+             a.is_put ? "put" : "get", a.buffer.size(), a.target);
+}
+
 void Sim::drain() {
   winding_down = true;
   world->calm();
@@ -1040,52 +1095,7 @@ void Sim::drain() {
       }
     catch_up(r);
   }
-  if (g_profile == Profile::kHandlerOnly) {
-    // The application computes: everything that is posted must complete by signals. Active messages
-    // are the host's and wait for it, and what a pool was too empty for waits for the next call
-    // into the library.
-    for (Rank& r : ranks) {
-      bind(r);
-      mplite::Hold gate(r.engine->gate());
-      r.engine->set_mode(mplite::ProgressMode::all_sockets());
-      r.device->progress();
-      r.engine->set_mode({});
-    }
-    std::uint64_t refused = 0;
-    int idle = 0;
-    while (idle < 200) {
-      bool any = false;
-      for (Rank& r : ranks) {
-        const bool called = world->signal_pending(r.id, sim::kCallerSignal);
-        if (!called && !world->signal_pending(r.id) && !r.self_signal) continue;
-        run_handler(r, called ? sim::kCallerSignal : sim::kMainSignal);
-        any = true;
-      }
-      if (any) {
-        idle = 0;
-      } else {
-        ++idle;
-        world->skip(50'000'000);  // some roads are slow
-      }
-    }
-    for (Rank& r : ranks) refused += r.engine->counters().no_memory_in_handler;
-    if (refused == 0) {
-      for (Rank& r : ranks) {
-        bind(r);
-        while (lite_request* request = lite_next_completion()) take_completion(r, request);
-      }
-      for (Rank& r : ranks)
-        for (const Receive& v : r.receives)
-          if (v.pending && v.source >= 0)
-            fail("signals alone do not finish it: rank %d waits for a message from rank %d", r.id,
-                 v.source);
-      for (Rank& r : ranks)
-        for (const Access& a : r.accesses)
-          if (a.pending)
-            fail("signals alone do not finish it: rank %d waits for a %s of %zu bytes, rank %d",
-                 r.id, a.is_put ? "put" : "get", a.buffer.size(), a.target);
-    }
-  }
+  if (g_profile == Profile::kHandlerOnly) drain_by_signals();
   int quiet_turns = 0;
   const bool settled = sim::settle(*world, ranks, 60'000, [&](int turn) {
     for (Rank& r : ranks) {
