@@ -111,7 +111,7 @@ bool may_gather(const Device& device) {
 
 // Bytes of what may wait. Longer data leaves with its envelope, at once and by the shortest way;
 // but in a stream of messages of more than kAtOnceMax it is better queued
-// (docs/measurements/tuning.md).
+// (docs/measurements/collectives.md).
 constexpr std::size_t kGatherMax = 4096, kAtOnceMax = 64 * 1024;
 
 // The application comes to send. True: the message may wait for company.
