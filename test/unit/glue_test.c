@@ -732,6 +732,18 @@ START_TEST(cause_that_is_too_long_is_cut) {
 }
 END_TEST
 
+/* An error that ends the job, whatever the error handler, in a communicator with another job. */
+START_TEST(job_that_ends_leaves_the_other_one_alone) {
+  MPIR_Process.comm_world = &world;
+  ck_assert_ptr_eq(MPIDI_LITE_comm_to_end(&inter), &world);
+  MPIR_Comm part = world;
+  ck_assert_ptr_eq(MPIDI_LITE_comm_to_end(&part), &part);
+  ck_assert_ptr_null(MPIDI_LITE_comm_to_end(NULL));
+  MPIR_Process.comm_world = NULL; /* a session */
+  ck_assert_ptr_eq(MPIDI_LITE_comm_to_end(&inter), &inter);
+}
+END_TEST
+
 START_TEST(loss_of_another_job_is_not_fatal) {
   int leaders, others;
   error_stack = "a: b";
@@ -777,6 +789,7 @@ int main(void) {
   tcase_add_test(tests, group_hears_that_nothing_is_wrong);
   tcase_add_loop_test(tests, group_hears_the_cause_of_its_leaders_error, 0, 3);
   tcase_add_test(tests, cause_that_is_too_long_is_cut);
+  tcase_add_test(tests, job_that_ends_leaves_the_other_one_alone);
   tcase_add_test(tests, loss_of_another_job_is_not_fatal);
   tcase_add_test(tests, group_that_cannot_be_told_is_an_error_too);
   tcase_add_loop_test(

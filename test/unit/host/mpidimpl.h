@@ -329,6 +329,7 @@ extern MPIDI_CH4_Global_t MPIDI_global;
 
 typedef struct {
   int rank, size, local_size, has_parent;
+  MPIR_Comm* comm_world;
   int* node_map;
   int (*attr_free)(int handle, void* attributes);
 } MPIR_Process_t;
