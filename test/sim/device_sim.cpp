@@ -1279,5 +1279,6 @@ int main(int argc, char** argv) {
                       g_profile = static_cast<Profile>(profile);
                       Sim one(seed * 16 + profile + 0x5eed);
                       one.run();
-                    });
+                    },
+                    {{30129437, "corrupt"}, {30209277, "handler-only"}, {901568, "resume"}});
 }

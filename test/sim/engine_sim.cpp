@@ -991,5 +991,6 @@ int main(int argc, char** argv) {
                       g_profile = static_cast<Profile>(profile);
                       Sim one(seed * 16 + profile);
                       one.run();
-                    });
+                    },
+                    {{30041010, "jobs"}, {1282, "jobs"}});
 }

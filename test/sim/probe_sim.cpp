@@ -1047,5 +1047,6 @@ int main(int argc, char** argv) {
                       g_profile = static_cast<Profile>(profile);
                       Sim one(seed * 16 + profile + 0x9106e);
                       one.run();
-                    });
+                    },
+                    {{30239795, "sigio-shared"}});
 }

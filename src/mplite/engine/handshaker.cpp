@@ -258,16 +258,22 @@ bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
   const bool in_job = c.handshake.realm == HelloRealm::kJob;
   const std::uint64_t connections = proof.position.connections;
   // It counts one that we do not know: our attempt, which it has accepted. What it has sent on it
-  // may be there.
-  if (in_job && connections > p.connections && p.attempt != nullptr &&
+  // may be there. So may be what it has sent after this call, if that has broken off since then and
+  // it is the lower one, whose call we would take in place of ours.
+  const bool counts_ours = connections > p.connections;
+  bool is_deaf = false;
+  if (in_job && (counts_ours || connector_.is_lower(peer)) && p.attempt != nullptr &&
       p.attempt->state == ConnectionState::kAwaitAccept) {
-    core_.net.stop_receiving(p.attempt->fd);
+    const bool stops = counts_ours || core_.options.resume;
+    if (stops) core_.net.stop_receiving(p.attempt->fd);
     step(*p.attempt);
     // The acceptance, before which nothing comes, is not there, and cannot come any more.
-    if (p.attempt != nullptr && p.attempt->state == ConnectionState::kAwaitAccept) {
+    if (stops && p.attempt != nullptr && p.attempt->state == ConnectionState::kAwaitAccept) {
       connector_.drop(*p.attempt);
       p.attempt = nullptr;
+      if (!counts_ours) ++core_.counters.ties;
     }
+    is_deaf = stops && p.state == PeerState::kUp;
   }
   if (p.state == PeerState::kLost && in_job && connections > 0) {
     refuse_to_go_on(c, proof);
@@ -282,6 +288,7 @@ bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
   if (is_late || p.state == PeerState::kGone || p.state == PeerState::kLost) {
     ++(is_late ? core_.counters.ties : core_.counters.connections_refused);
     connector_.drop(c);
+    if (is_deaf && p.state == PeerState::kUp) connector_.break_off(*p.connection, ECONNRESET, true);
     return false;
   }
   if (p.state != PeerState::kUp) return true;
