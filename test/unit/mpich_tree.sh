@@ -241,9 +241,7 @@ whole_mpich_tree() { # DIRECTORY VERSION
   printf '%s\n' 'int MPIR_Get_intercomm_contextid(MPIR_Comm * a)' '    if (comm_ptr->rank == 0) {' '        mpi_errno = MPIC_Sendrecv(a)' "$name" '    }' "$name" '}' >"$1/src/mpi/comm/contextid.c"
   printf '%s\n' '            mpi_errno = MPIC_Sendrecv(a)' "    $name" '            /* Broadcast to the other members of the local group */' >"$1/src/mpi/comm/comm_split.c"
   printf '        MPIR_Scatter%s_impl(a,\n' '' v >"$ch4/src/ch4_coll.h"
-  name=requests
-  case $2 in 4.[01]*) name=request_ptrs ;; esac
-  printf '%s\n' "    mpi_errno = MPIR_Waitall(numreq, $name, status_array);" '            mpi_errno = MPIR_Process_status(&status_array[i]);' >"$1/src/mpi/coll/helper_fns.c"
+  printf '%s\n' '    mpi_errno = MPIR_Waitall(numreq, request_ptrs, status_array);' '    mpi_errno = MPIR_Waitall(numreq, requests, status_array);' '            mpi_errno = MPIR_Process_status(&status_array[i]);' >"$1/src/mpi/coll/helper_fns.c"
   # A collective, its algorithm, and what it calls last: between groups, and in its own.
   while read -r name file between last; do
     mkdir -p "$1/src/mpi/coll/$name"
