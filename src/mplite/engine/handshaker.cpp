@@ -288,7 +288,7 @@ bool Handshaker::hear_of_break(Connection& c, int peer, const Hello& proof) {
   if (is_late || p.state == PeerState::kGone || p.state == PeerState::kLost) {
     ++(is_late ? core_.counters.ties : core_.counters.connections_refused);
     connector_.drop(c);
-    if (is_deaf && p.state == PeerState::kUp) connector_.break_off(*p.connection, ECONNRESET, true);
+    if (is_deaf) connector_.break_off(*p.connection, ECONNRESET, true);
     return false;
   }
   if (p.state != PeerState::kUp) return true;

@@ -18,7 +18,7 @@ inline constexpr std::uint8_t kFrameMagic = 0x4d;  // "M"
 // What a frame's payload is. Control, channel and transfer have separate id spaces.
 enum class FrameKind : std::uint8_t {
   kControl = 1,   // one whole packet for the upper layer; FIFO per pair
-  kChannel = 2,   // a piece of a channel message; FIFO per source
+  kChannel = 2,   // a piece of a channel message, `id` is 0; FIFO per source
   kTransfer = 3,  // a piece of the transfer `id` at `offset`
   kMessage = 4,   // a piece of a tagged MP_* message, `id` is its tag; FIFO per pair
   kGoodbye = 5,   // empty, between processes of different jobs; `id` is a GoodbyeWord
