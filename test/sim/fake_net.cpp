@@ -863,8 +863,14 @@ bool FakeNet::has_ended(int fd) {
 
 bool FakeNet::report(int fd, mplite::StreamReport& report) {
   Call call(*this);
-  if (world_.own(host_, fd, "report") == nullptr) return false;
+  const FakeWorld::Socket* s = world_.own(host_, fd, "report");
+  if (s == nullptr) return false;
   report = {45, 1'200'000'000, 7, 3, world_.resent, 1500};
+  if (s->kind == FakeWorld::Kind::kStream && s->other >= 0) {
+    const FakeWorld::Socket& far = world_.sockets_[static_cast<std::size_t>(s->other)];
+    report.acknowledged = far.read + world_.readable_bytes(far);
+    report.busy_us = world_.now_ / 1000;
+  }
   if (world_.reported) world_.reported(report);
   return true;
 }

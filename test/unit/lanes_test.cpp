@@ -130,6 +130,37 @@ START_TEST(more_lanes_carry_more) {
 }
 END_TEST
 
+// The kernel takes all of it on any of them.
+START_TEST(lanes_that_take_a_whole_transfer_carry_parts_of_it) {
+  for (const bool on : {true, false}) {
+    sim::Faults wide = narrow(10 * kBytes);
+    wide.delay_max_ns = 1'000'000;
+    SimRanks r(2, wide, [on](EngineOptions& o) {
+      with_lanes(4)(o);
+      o.tuning.set(Heuristic::kLaneShare, on);
+    });
+    r.connect(0, 1);
+    while (lanes_of(r, 0) < 3) {
+      Transfer first(0, 1);
+      first.pass(r);
+      r.turn(10);
+    }
+    const std::vector<int> connections = r.world.connected(0, 1);
+    ck_assert_uint_eq(connections.size(), 4);
+    std::vector<std::uint64_t> before;
+    for (const int fd : connections) before.push_back(r.world.written(fd));
+    Transfer t(0, 1);
+    t.begin(r);
+    for (std::size_t i = 0; i < 4; ++i) {
+      const std::uint64_t bytes = r.world.written(connections[i]) - before[i];
+      ck_assert_uint_ge(bytes, on ? kBytes / 8 : i == 0 ? kBytes : 0);
+      ck_assert_uint_le(bytes, on ? kBytes / 2 : i == 0 ? 2 * kBytes : 0);
+    }
+    t.end(r);
+  }
+}
+END_TEST
+
 START_TEST(short_transfers_and_one_lane_open_nothing) {
   for (const int lanes : {1, 4}) {
     SimRanks r(2, narrow(), with_lanes(lanes));

@@ -8,10 +8,11 @@
 #include "mplite/engine/connection.h"
 #include "mplite/net/hello.h"
 #include "mplite/tuning/lane_policy.h"
+#include "mplite/tuning/lane_share.h"
 
 namespace mplite {
 
-static_assert(LanePolicy::kMost == kLanesMax);
+static_assert(LanePolicy::kMost == kLanesMax && LaneShare::kMost == kLanesMax);
 
 struct SendOp;
 
@@ -77,6 +78,15 @@ struct Lane {
   }
 };
 
+// Of which of the peer's addresses lanes are opened.
+struct LaneAddresses {
+  std::uint8_t failures = 0;                   // how often in a row all of them have failed
+  std::uint8_t shunned = 0;                    // bits: those that have, since then
+  std::uint8_t led = 0;                        // bits: those with which a connection has come up
+  std::int64_t closed_ns[kAddressesMax] = {};  // no attempt with one of these before
+  std::uint8_t closes[kAddressesMax] = {};     // how often in a row
+};
+
 // Of a peer to which something long has been sent, or which has opened a lane. Lane 0 is the peer's
 // first connection, and is not listed here.
 struct LaneSet {
@@ -87,21 +97,21 @@ struct LaneSet {
   Lane lane[kLanesMax] = {};  // by number
   SendQueue transfers;        // what any lane may take,
   LaneFrames again;           // and before those what was lost with one
+  LaneAddresses addresses;
   LanePolicy policy;
-  std::int64_t write_ns = 0;   // spent in writes of them
-  std::int64_t retry_ns = 0;   // no attempt before
-  std::int64_t looked_ns = 0;  // when the policy was asked last
-  std::uint8_t failures = 0;   // how often in a row all addresses of the peer have failed
-  std::uint8_t shunned = 0;    // bits: the addresses that have, since then
-  std::uint8_t surplus = 0;    // lanes of trials that did not pay are below this number
-  std::uint8_t led = 0;        // bits: those with which a connection has come up
-  std::int64_t closed_ns[kAddressesMax] = {};  // no attempt with one of these before
-  std::uint8_t closes[kAddressesMax] = {};     // how often in a row
-  bool spread = false;                         // transfers go over more than lane 0
-  bool transfers_next = false;                 // on lane 0 they have their turn
-  bool deciding = false;                       // in Lanes::wait
-  bool due = false;       // something is to be said to the peer, or sent again: in the list
-  bool tell_all = false;  // and it shall be all that has come
+  LaneShare share;
+  std::int64_t write_ns = 0;    // spent in writes of them
+  std::int64_t retry_ns = 0;    // no attempt before
+  std::int64_t looked_ns = 0;   // when the policy was asked last
+  std::uint8_t surplus = 0;     // lanes of trials that did not pay are below this number
+  bool spread = false;          // transfers go over more than lane 0
+  bool transfers_next = false;  // on lane 0 they have their turn
+  std::int8_t chosen = -1;      // takes the next frame of a transfer; -1: not chosen
+  bool sharing = false;         // in TxQueue::flush_lanes
+  bool measuring = false;       // from the beginning of a transfer
+  bool deciding = false;        // in Lanes::wait
+  bool due = false;             // something is to be said to the peer, or sent again: in the list
+  bool tell_all = false;        // and it shall be all that has come
   LaneSet* due_next = nullptr;
 };
 

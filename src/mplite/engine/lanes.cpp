@@ -57,7 +57,7 @@ void Lanes::open_missing(int peer) {
     const int left = i < set.policy.used() && !waits ? address_left(peer) : -1;
     waits |= left >= 0;
     const int which = left >= 0 ? left : address_in_turn(peer, i, now);
-    if (which < 0 || now < set.closed_ns[which]) continue;
+    if (which < 0 || now < set.addresses.closed_ns[which]) continue;
     open(peer, i, which);
     ++attempts;
   }
@@ -86,7 +86,7 @@ int Lanes::connections_with(int peer, int which) const {
 int Lanes::address_left(int peer) const {
   const LaneSet& set = *core_.peers[peer].lanes;
   for (int i = 0; i < remote_.address_count(peer); ++i)
-    if ((set.led >> i & 1) != 0 && connections_with(peer, i) == 0) return i;
+    if ((set.addresses.led >> i & 1) != 0 && connections_with(peer, i) == 0) return i;
   return -1;
 }
 
@@ -96,7 +96,7 @@ int Lanes::address_in_turn(int peer, int number, std::int64_t now) const {
   const Peer& p = core_.peers[peer];
   const int count = remote_.address_count(peer);
   const auto is_usable = [&](int i) {
-    return (p.lanes->shunned >> i & 1) == 0 && now >= p.lanes->closed_ns[i];
+    return (p.lanes->addresses.shunned >> i & 1) == 0 && now >= p.lanes->addresses.closed_ns[i];
   };
   int usable = 0;
   for (int i = 0; i < count; ++i) usable += is_usable(i) ? 1 : 0;
@@ -110,8 +110,8 @@ int Lanes::address_in_turn(int peer, int number, std::int64_t now) const {
 void Lanes::learn_address(LaneSet& set, const Connection& c) const {
   const int which = remote_.find_address(set.peer, c.remote);
   if (which < 0) return;
-  set.led = static_cast<std::uint8_t>(set.led | 1u << which);
-  set.closes[which] = 0;
+  set.addresses.led = static_cast<std::uint8_t>(set.addresses.led | 1u << which);
+  set.addresses.closes[which] = 0;
 }
 
 void Lanes::open(int peer, int number, int which) {
@@ -139,6 +139,7 @@ void Lanes::open(int peer, int number, int which) {
 // there again.
 void Lanes::attempt_failed(Connection& c, int error) {
   LaneSet& set = *core_.peers[c.peer].lanes;
+  LaneAddresses& addresses = set.addresses;
   set.lane[c.lane].connection = nullptr;
   const std::int64_t now = core_.net.now_ns();
   const bool address = error == EPROTO || (c.state == ConnectionState::kConnecting &&
@@ -146,19 +147,19 @@ void Lanes::attempt_failed(Connection& c, int error) {
   const int which = c.handshake.address;
   const auto bit = static_cast<std::uint8_t>(1u << which);
   const bool refused = error == EPROTO || error == ECONNREFUSED;
-  if (address && (refused || set.closes[which] == kClosesMost))
-    set.led = static_cast<std::uint8_t>(set.led & ~bit);
-  if (address && (set.led & bit) != 0) {
-    set.closed_ns[which] = now + kReturnNs;
-    ++set.closes[which];
+  if (address && (refused || addresses.closes[which] == kClosesMost))
+    addresses.led = static_cast<std::uint8_t>(addresses.led & ~bit);
+  if (address && (addresses.led & bit) != 0) {
+    addresses.closed_ns[which] = now + kReturnNs;
+    ++addresses.closes[which];
   } else if (now >= set.retry_ns) {  // or else it was begun together with one that failed before
-    if (address) set.shunned = static_cast<std::uint8_t>(set.shunned | bit);
-    const bool all = set.shunned == (1u << remote_.address_count(c.peer)) - 1;
+    if (address) addresses.shunned = static_cast<std::uint8_t>(addresses.shunned | bit);
+    const bool all = addresses.shunned == (1u << remote_.address_count(c.peer)) - 1;
     if (all || !address) {
-      set.retry_ns = now + (kRetryNs << std::min<int>(set.failures, 6));
-      if (set.failures < UINT8_MAX) ++set.failures;
+      set.retry_ns = now + (kRetryNs << std::min<int>(addresses.failures, 6));
+      if (addresses.failures < UINT8_MAX) ++addresses.failures;
     }
-    if (all) set.shunned = 0;
+    if (all) addresses.shunned = 0;
   }
   connector_.drop(c);
 }
@@ -213,7 +214,8 @@ void Lanes::come_up(Connection& c, int peer) {
   connector_.settle(c, peer);
   p.lanes->lane[c.lane] = {};
   p.lanes->lane[c.lane].connection = &c;
-  p.lanes->failures = 0;
+  p.lanes->share.forget(c.lane);
+  p.lanes->addresses.failures = 0;
   p.lanes->retry_ns = 0;
   learn_address(*p.lanes, c);
   ++core_.counters.lanes;
@@ -237,6 +239,7 @@ void Lanes::first_came_up(int peer) {
   const Peer& p = core_.peers[peer];
   if (p.state != PeerState::kUp || p.lanes == nullptr) return;
   learn_address(*p.lanes, *p.connection);
+  p.lanes->share.forget(0);
   move_lane(peer);
   if (p.lanes->spread) core_.net.set_unsent_limit(p.connection->fd, p.lanes->policy.unsent_bytes());
 }

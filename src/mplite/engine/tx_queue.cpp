@@ -143,16 +143,19 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
     commit_again(*lanes, c);
     return true;
   }
-  SendQueue& q = next_queue(p, c);
-  SendOp* op = q.head;
-  if (op == nullptr) return false;
+  SendQueue* const q = next_queue(p, c);
+  if (q == nullptr) return false;
+  SendOp* op = q->head;
   if (c.lane != 0 && lane_frames_.free_count() == 0 &&
       (core_.mode.in_signal_handler || !lane_frames_.reserve(64)))
     return false;
   const std::uint64_t rest = op->total - op->committed;
   if (!may_commit(c, is_copied(op->kind) ? kFrameHeaderBytes + rest : 0)) return false;
-  if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]]
+  if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]] {
     frame_bytes = lanes->policy.frame_bytes(rest, frame_bytes);
+    lanes->chosen = -1;
+    if (op->frames == 0 && op->next == nullptr) measure_lanes(p, true);
+  }
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
   const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
   commit(c, op, op->committed, length, op->uncommitted);
@@ -168,14 +171,14 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   ++op->frames;
   if (op->committed == op->total) {
     op->all_committed = true;
-    q.head = op->next;
-    if (q.head == nullptr) q.tail = nullptr;
+    q->head = op->next;
+    if (q->head == nullptr) q->tail = nullptr;
     op->next = nullptr;
   } else if (op->kind == FrameKind::kTransfer && op->next != nullptr) {
-    q.head = op->next;  // the next transfer's turn
+    q->head = op->next;  // the next transfer's turn
     op->next = nullptr;
-    q.tail->next = op;
-    q.tail = op;
+    q->tail->next = op;
+    q->tail = op;
   }
   return true;
 }
@@ -229,14 +232,19 @@ void TxQueue::note_taken(Connection& c, bool whole, std::uint64_t offered) {
 }
 
 void TxQueue::flush(int peer) {
-  Peer& p = core_.peers[peer];
-  if (p.connection == nullptr) return;
-  flush(*p.connection);
+  if (Connection* const c = core_.peers[peer].connection; c != nullptr) flush(*c);
+}
+
+void TxQueue::flush(Connection& c) {
+  const int peer = c.peer;
+  const Peer& p = core_.peers[peer];
+  write_out(c);
   if (p.lanes != nullptr && p.lanes->spread) [[unlikely]]
     flush_lanes(peer);
 }
 
-void TxQueue::flush(Connection& connection) {
+// What the kernel takes on one connection.
+void TxQueue::write_out(Connection& connection) {
   Connection* c = &connection;
   if (c->state != ConnectionState::kUp || c->tx.flushing) return;
   const int peer = c->peer;

@@ -137,10 +137,15 @@ class TxQueue {
     return bytes >= core_.options.long_bytes && core_.options.lanes != 1;
   }
   void enqueue(Peer& p, SendOp* op) MPLITE_SIGNAL_SAFE;
+  void write_out(Connection& c) MPLITE_SIGNAL_SAFE;
   void flush_lanes(int peer) MPLITE_SIGNAL_SAFE;
   void limit_unsent(const Peer& p) MPLITE_SIGNAL_SAFE;
   bool begin_flush(Connection& c) MPLITE_SIGNAL_SAFE;
-  static SendQueue& next_queue(Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
+  SendQueue* next_queue(Peer& p, Connection& c) MPLITE_SIGNAL_SAFE;
+  int choose_lane(const Peer& p, unsigned but, const Connection* own) MPLITE_SIGNAL_SAFE;
+  static Connection* lane_of(const Peer& p, int number) MPLITE_SIGNAL_SAFE;
+  void measure_lanes(const Peer& p, bool begins) MPLITE_SIGNAL_SAFE;
+  bool takes_next(Peer& p, const Connection& c) MPLITE_SIGNAL_SAFE;
   static bool spreads(const Peer& p) MPLITE_SIGNAL_SAFE {
     return p.lanes != nullptr && p.lanes->spread;
   }

@@ -33,7 +33,8 @@ namespace mplite {
   X(kLowWater, "low_water", "SO_RCVLOWAT for bulk while the application computes")                 \
   X(kEagerInTime, "eager_in_time", "longer eager messages where receives are posted in time")      \
   X(kSolePosted, "sole_posted", "match against the only posted receive without decoding")          \
-  X(kFusedPoll, "fused_poll", "poll and view in one short path for who waits")
+  X(kFusedPoll, "fused_poll", "poll and view in one short path for who waits")                     \
+  X(kLaneShare, "lane_share", "a frame of long data goes to the lane that will have it out first")
 
 enum class Heuristic : std::uint8_t {
 #define MPLITE_HEURISTIC(id, name, text) id,
