@@ -7,8 +7,18 @@
 namespace mplite {
 namespace {
 
-constexpr std::uint64_t kManyBytes = std::uint64_t{1}
-                                     << 40;  // more is queued than has been counted
+constexpr int kOpsCounted = 64;  // of transfers that are queued; of more: so many bytes
+constexpr std::uint64_t kManyBytes = std::uint64_t{1} << 40;
+
+// What has not got its place on a connection.
+std::uint64_t bytes_left(const SendOp* op) {
+  std::uint64_t bytes = 0;
+  for (int i = 0; op != nullptr; op = op->next, ++i) {
+    if (i == kOpsCounted) return kManyBytes;
+    bytes += op->total - op->committed;
+  }
+  return bytes;
+}
 
 // It can take a frame at once.
 bool is_ready(const Connection* c) {
@@ -60,9 +70,9 @@ int TxQueue::choose_lane(const Peer& p, unsigned but, const Connection* own) {
     }
     lanes.share.hold(i, bytes);
   }
-  const std::uint64_t rest = op->total - op->committed;
-  return lanes.share.choose(ready, busy, lanes.policy.frame_bytes(rest, core_.options.frame_bytes),
-                            op->next != nullptr ? kManyBytes : rest);
+  const std::uint64_t frame =
+      lanes.policy.frame_bytes(op->total - op->committed, core_.options.frame_bytes);
+  return lanes.share.choose(ready, busy, frame, bytes_left(op));
 }
 
 // A transfer begins, or all have come, while nothing else is on lanes: from the one to the other it
