@@ -1,4 +1,4 @@
-// Which lane takes the next frame: by what the kernel holds, and by how fast that becomes less.
+// Which lane takes the next frame: by what the kernel holds of each, and by how fast it was.
 #include "mplite/tuning/lane_share.h"
 
 #include "run_tests.h"
