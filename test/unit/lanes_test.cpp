@@ -161,6 +161,60 @@ START_TEST(lanes_that_take_a_whole_transfer_carry_parts_of_it) {
 }
 END_TEST
 
+// The first connection takes frame after frame whole: how fast both are is asked as the transfer
+// begins, not for each frame.
+START_TEST(lanes_are_measured_once_for_a_transfer) {
+  SimRanks r(2, narrow(20 * kBytes), with_lanes(2));
+  r.connect(0, 1);
+  for (int i = 0; i < 3; ++i) {
+    Transfer first(0, 1);
+    first.pass(r);
+    r.turn(10);
+  }
+  int reports = 0;
+  r.world.reported = [&reports](StreamReport&) { ++reports; };
+  Transfer t(0, 1, 10 * kBytes);
+  t.pass(r);
+  r.turn(10);
+  ck_assert_int_eq(reports, 2);
+  r.world.reported = nullptr;
+}
+END_TEST
+
+// TCP says of one network that it is a hundred times as slow: it is left alone while the other one
+// will be through with all sooner, though it has room.
+START_TEST(slow_lane_waits_for_the_fast_one) {
+  for (const bool on : {true, false}) {
+    SimRanks r(2, narrow(), [on](EngineOptions& o) {
+      with_lanes(2)(o);
+      o.tuning.set(Heuristic::kLaneShare, on);
+    });
+    std::int64_t busy_us[2] = {};
+    int reports = 0;
+    r.world.reported = [&](StreamReport& report) {
+      const int lane = reports++ % 2;
+      busy_us[lane] += lane == 0 ? 100'000 : 10'000'000;
+      report.busy_us = busy_us[lane];
+    };
+    r.connect(0, 1);
+    for (int i = 0; i < 8; ++i) {
+      Transfer first(0, 1);
+      first.pass(r);
+      r.turn(10);
+    }
+    const std::vector<int> connections = r.world.connected(0, 1);
+    ck_assert_uint_eq(connections.size(), 2);
+    const std::uint64_t before = r.world.written(connections[1]);
+    Transfer t(0, 1);
+    t.pass(r);
+    const std::uint64_t bytes = r.world.written(connections[1]) - before;
+    ck_assert_uint_ge(bytes, on ? 0 : kBytes / 4);
+    ck_assert_uint_le(bytes, on ? kBytes / 20 : kBytes);
+    r.world.reported = nullptr;
+  }
+}
+END_TEST
+
 START_TEST(short_transfers_and_one_lane_open_nothing) {
   for (const int lanes : {1, 4}) {
     SimRanks r(2, narrow(), with_lanes(lanes));

@@ -99,6 +99,7 @@ void TxQueue::enqueue(Peer& p, SendOp* op) {
   SendQueue& q = op->kind == FrameKind::kControl || op->kind == FrameKind::kLane ? p.control
                  : op->kind == FrameKind::kTransfer && p.lanes != nullptr ? p.lanes->transfers
                                                                           : p.bulk;
+  if (op->kind == FrameKind::kTransfer && q.head == nullptr && spreads(p)) measure_lanes(p, true);
   op->next = nullptr;
   (q.tail != nullptr ? q.tail->next : q.head) = op;
   q.tail = op;
@@ -154,7 +155,6 @@ bool TxQueue::commit_next(Peer& p, Connection& c, std::uint64_t frame_bytes) {
   if (op->kind == FrameKind::kTransfer && spreads(p)) [[unlikely]] {
     frame_bytes = lanes->policy.frame_bytes(rest, frame_bytes);
     lanes->chosen = -1;
-    if (op->frames == 0 && op->next == nullptr) measure_lanes(p, true);
   }
   const bool whole = op->kind == FrameKind::kControl || rest <= frame_bytes;
   const auto length = static_cast<std::uint32_t>(whole ? rest : frame_bytes);
