@@ -538,6 +538,39 @@ START_TEST(what_a_completion_sends_is_kept_behind_what_was_written_before) {
 }
 END_TEST
 
+// What a rank has sent that computes is neither copied nor waited for by signals: it is complete
+// with its next call. Unless somebody goes on with what follows meanwhile.
+START_TEST(handler_completes_what_the_peer_may_not_have_only_for_who_waits) {
+  for (const bool waits : {false, true}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming());
+    r.connect(0, 1);
+    const Bytes data = bytes_of(100'000, 1);
+    r.world.mute(0, 1);
+    bool done = false;
+    r.as(0);
+    {
+      Hold hold(r.engine(0).gate());
+      SendOp* op = nullptr;
+      r.engine(0).complete_in_background(waits);
+      ProgressScope scope(r.engine(0), r.engine(0).handler_mode());
+      ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 77, data.data(), data.size(), op),
+                       0);
+      if (op != nullptr)
+        r.engine(0).on_done(
+            op, [](void* there, int) { *static_cast<bool*>(there) = true; }, &done);
+      else
+        done = true;
+      for (int i = 0; i < 10; ++i) r.engine(0).poll_all();
+    }
+    ck_assert_uint_eq(r.engine(0).queued_sends(), 0);
+    ck_assert_int_eq(done, waits);
+    Hold hold(r.engine(0).gate());
+    r.engine(0).complete_in_background(false);  // it leaves a call
+    ck_assert(done);
+  }
+}
+END_TEST
+
 START_TEST(completions_that_send_more_while_they_are_copied) {
   SimRanks r(2, slow(50'000'000), resuming());
   r.connect(0, 1);
@@ -556,7 +589,7 @@ START_TEST(completions_that_send_more_while_they_are_copied) {
   } chain{r, bytes_of(9'000, 1)};
   Hold hold(r.engine(0).gate());
   Chain::next(&chain, 0);
-  for (int i = 0; i < 20; ++i) r.engine(0).copy_unacknowledged();
+  for (int i = 0; i < 20; ++i) r.engine(0).complete_in_background(true);
   ck_assert_int_ge(chain.times, 20);
 }
 END_TEST

@@ -220,10 +220,13 @@ class Engine {
   static constexpr std::uint32_t kCompanyPacketMax =
       TxQueue::kCompanyPacketMax;  // the same where the packet saves its own system call for sure
 
-  // Of sends of which everything has left, those that are complete when the peer's kernel has it
-  // (LITE_RESUME): who waits polls for it. Ordinary context: it is copied, and they are complete.
-  void copy_unacknowledged() {
-    if (core_.underway.unacknowledged != 0) tx_.look_at_awaited(true);
+  // A send of which everything has left is complete when the peer's kernel has it (LITE_RESUME):
+  // who waits polls for it. On the way out of the library, in ordinary context, what is left of it
+  // is copied, and it is complete: if that is not much, or (`on`) somebody goes on with what
+  // follows while the application computes.
+  void complete_in_background(bool on) {
+    core_.completes_in_background = on;
+    if (core_.underway.unacknowledged != 0) tx_.look_at_awaited(TxQueue::Look::kLeave);
   }
   // Whether connections that break are made again. Gate held or not.
   bool resumes() const MPLITE_SIGNAL_SAFE { return core_.options.resume; }

@@ -105,10 +105,11 @@ struct EngineCore {
 
   ProgressMode mode;
   Underway underway;
-  bool more_to_do = false;           // the pass ended at its bound
-  std::uint32_t packets = 0;         // that the pass has left
-  bool quiescing = false;            // everybody is ending: a peer that is gone is no loss
-  std::atomic<bool> starved{false};  // Engine::is_starved()
+  bool more_to_do = false;               // the pass ended at its bound
+  std::uint32_t packets = 0;             // that the pass has left
+  bool quiescing = false;                // everybody is ending: a peer that is gone is no loss
+  bool completes_in_background = false;  // Engine::complete_in_background()
+  std::atomic<bool> starved{false};      // Engine::is_starved()
 };
 
 // While one exists, connections that are dropped stay readable memory.

@@ -64,7 +64,7 @@ void Poller::tell_sleeper() {
 
 int Poller::look_everywhere() {
   if (core_.mode.callers_only) return parts_.acceptor.poll_callers();
-  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited();
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(TxQueue::Look::kPoll);
   if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
   parts_.rx.parse_rest();
   if (parts_.readiness.detached() != nullptr) parts_.readiness.reattach();
@@ -142,7 +142,7 @@ int Poller::poll() {
   if (core_.underway.gathered != 0) parts_.tx.flush_gathered();
   parts_.rx.parse_rest();
   if (core_.mode.poll_all_sockets) return poll_all();
-  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited();
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(TxQueue::Look::kPoll);
   const unsigned strides = polls_ / kAllStride;
   ++polls_;
   if (!outstanding_ && !is_anything_underway() && polls_ % kIdleStride != 0) return 0;
@@ -241,7 +241,7 @@ std::uint32_t Poller::read_one(const std::uint8_t** packet) {
 int Poller::wait(std::int64_t timeout_ns) {
   NetEvent events[kEventsMax];
   parts_.tx.flush_gathered();
-  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(true);
+  if (core_.underway.unacknowledged != 0) parts_.tx.look_at_awaited(TxQueue::Look::kSleep);
   if (core_.underway.spilled != 0 && parts_.rx.read_all_spilled()) timeout_ns = 0;
   // Nothing tells of an acknowledgement.
   if (core_.underway.unacknowledged != 0 && (timeout_ns < 0 || timeout_ns > kAwaitNs))

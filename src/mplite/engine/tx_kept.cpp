@@ -13,9 +13,11 @@ namespace {
 
 constexpr std::uint32_t kNodesMax = 64;  // before the kernel is asked what may go
 // Who waits for the end of an operation looks so often before what is left of it is copied, if that
-// is not more than so much.
+// is not more than so much. Who leaves does not look again: it is copied at once.
 constexpr std::uint8_t kLooks = 3;
 constexpr std::uint64_t kCopyBytes = 256 * 1024;
+constexpr std::uint64_t kAskBytes = 12 * 1024;  // and more: the kernel is asked before a copy
+constexpr std::uint32_t kBlocksUnasked = 4;     // of shorter packets
 
 std::uint32_t room_in(const KeptPart* k) {
   return k != nullptr && k->block != nullptr
@@ -85,16 +87,21 @@ bool TxQueue::add_block(Connection& c) {
   return true;
 }
 
-// Bytes of the stream that the kernel has taken, one after the other. Only when all of them have
-// their place something may be completed: what that sends comes behind them.
-void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count) {
+// Bytes of the stream that the kernel has taken, one after the other; the first `known` of them
+// need not be kept. Only when all have their place something may be completed: what that sends
+// comes behind them.
+void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count, std::uint64_t known) {
   KeptStream& kept = c.tx.kept;
   std::uint64_t left = 0;
   for (int i = 0; i < parts_count; ++i) left += parts[i].iov_len;
+  left -= known;
+  kept.end += known;
   bool kept_all = true;
   for (int i = 0; kept_all && i < parts_count; ++i) {
-    const auto* from = static_cast<const std::uint8_t*>(parts[i].iov_base);
-    for (std::uint64_t bytes = parts[i].iov_len; bytes > 0;) {
+    const std::uint64_t skipped = std::min<std::uint64_t>(known, parts[i].iov_len);
+    known -= skipped;
+    const auto* from = static_cast<const std::uint8_t*>(parts[i].iov_base) + skipped;
+    for (std::uint64_t bytes = parts[i].iov_len - skipped; bytes > 0;) {
       if (room_in(kept.tail) == 0 && !add_block(c)) {
         kept_all = false;
         break;
@@ -114,14 +121,42 @@ void TxQueue::keep_parts(Connection& c, const iovec* parts, int parts_count) {
   if (!kept_all) forget_kept(c);
 }
 
-// The same of what was written straight from the caller's memory.
+// The same of what was written straight from the caller's memory. The peer's kernel may have most
+// of it already: asking costs less than to copy it.
 void TxQueue::keep_written(Connection& c, const iovec* parts, int parts_count) {
   KeptStream& kept = c.tx.kept;
   if (!kept.on) return;
-  for (int i = 0; i < parts_count; ++i) kept.taken += parts[i].iov_len;
-  const std::uint32_t before = kept.nodes;
-  keep_parts(c, parts, parts_count);
-  if (kept.nodes > before && kept.nodes > 1) trim(c);
+  std::uint64_t bytes = 0;
+  for (int i = 0; i < parts_count; ++i) bytes += parts[i].iov_len;
+  const bool asks = bytes >= kAskBytes;
+  if (asks) ask_acknowledged(c, bytes);
+  std::uint64_t known = 0;
+  if (asks && drop_blocks(kept)) known = kept.acknowledged - std::min(kept.acknowledged, kept.end);
+  kept.taken += bytes;
+  keep_parts(c, parts, parts_count, known);
+  if (asks)
+    end_acknowledged(c);
+  else if (kept.nodes > kBlocksUnasked)
+    trim(c);
+}
+
+// Blocks that the peer has; nothing is completed. Whether nothing is left.
+bool TxQueue::drop_blocks(KeptStream& kept) {
+  while (kept.head != nullptr && kept.head != kept.again && kept.head->op == nullptr &&
+         kept.end - kept.bytes + kept.head->bytes <= kept.acknowledged)
+    give(kept.pop());
+  return kept.head == nullptr;
+}
+
+// Asks what the peer's kernel has. The last `just_sent` bytes are not counted in `taken` yet.
+void TxQueue::ask_acknowledged(Connection& c, std::uint64_t just_sent) {
+  KeptStream& kept = c.tx.kept;
+  const std::int64_t known = core_.net.unacknowledged(c.fd);
+  ++core_.counters.other_calls;
+  if (known < 0) return;
+  const std::uint64_t taken = kept.taken + just_sent;
+  const std::uint64_t under_way = std::min<std::uint64_t>(static_cast<std::uint64_t>(known), taken);
+  kept.acknowledged = std::max(kept.acknowledged, taken - under_way);
 }
 
 // A packet that the kernel has taken whole.
@@ -156,7 +191,7 @@ void TxQueue::keep_frame(Connection& c, const OutFrame& f) {
     FrameHeader header = f.header;
     const iovec parts[2] = {{&header, op == gather_op_ ? 0 : sizeof header},
                             {const_cast<std::uint8_t*>(f.payload), f.header.length}};
-    keep_parts(c, parts, 2);
+    keep_parts(c, parts, 2, 0);
     return end_frame(op, 0);
   }
   reserve_spares();
@@ -202,16 +237,15 @@ void TxQueue::forget_kept(Connection& c) {
 
 // What the peer's kernel has need not be kept. False: a completion lost the connection under us.
 bool TxQueue::trim(Connection& c) {
-  KeptStream& kept = c.tx.kept;
   if (c.state != ConnectionState::kUp) return true;
+  ask_acknowledged(c, 0);
+  return end_acknowledged(c);
+}
+
+bool TxQueue::end_acknowledged(Connection& c) {
+  KeptStream& kept = c.tx.kept;
   DeferFree defer(core_);
-  const std::int64_t unacknowledged = core_.net.unacknowledged(c.fd);
-  ++core_.counters.other_calls;
-  if (unacknowledged < 0) return true;
   const std::uint64_t handle = c.pool_handle;
-  const std::uint64_t under_way =
-      std::min<std::uint64_t>(static_cast<std::uint64_t>(unacknowledged), kept.taken);
-  kept.acknowledged = std::max(kept.acknowledged, kept.taken - under_way);
   while (kept.head != nullptr && kept.head != kept.again &&
          kept.end - kept.bytes + kept.head->bytes <= kept.acknowledged) {
     end_node(c, kept.pop(), 0);
@@ -225,14 +259,15 @@ void TxQueue::settle(Connection& c) {
   KeptStream& kept = c.tx.kept;
   if (kept.awaited == 0 && kept.nodes < kNodesMax) return;
   if (!trim(c) || kept.awaited == 0) return;
-  // Who computes does not look again, and nothing would tell.
-  if (core_.mode.background) copy_awaited(c);
+  // Who computes does not look again.
+  if (core_.mode.background && core_.completes_in_background) copy_awaited(c);
   if (c.state == ConnectionState::kUp && kept.awaited > 0) await(c);
 }
 
 void TxQueue::await(Connection& c) {
   KeptStream& kept = c.tx.kept;
-  if (core_.mode.in_signal_handler && !kept.told) ask_to_be_told(c);
+  if (core_.mode.in_signal_handler && !kept.told && (kept.starved || core_.completes_in_background))
+    ask_to_be_told(c);
   if (kept.listed || c.state != ConnectionState::kUp) return;
   kept.listed = true;
   kept.next = nullptr;
@@ -358,17 +393,17 @@ void TxQueue::copy_frame(OutFrame& f, std::uint64_t from, std::uint8_t* to, std:
   }
 }
 
-void TxQueue::look_at_awaited(bool idle) {
+void TxQueue::look_at_awaited(Look look) {
   DeferFree defer(core_);
   for (int turns = core_.underway.unacknowledged; turns > 0 && awaited_ != nullptr; --turns) {
     Connection& c = *awaited_;
     forget_awaited(c);
     no_longer_told(c);
-    look_at_awaited(c, idle);
+    look_at_awaited(c, look);
   }
 }
 
-void TxQueue::look_at_awaited(Connection& c, bool idle) {
+void TxQueue::look_at_awaited(Connection& c, Look look) {
   KeptStream& kept = c.tx.kept;
   const auto is_up = [&c] { return c.state == ConnectionState::kUp; };
   if (kept.starved && is_up()) {
@@ -376,14 +411,21 @@ void TxQueue::look_at_awaited(Connection& c, bool idle) {
     if (trim(c)) flush(c);
   }
   if (!is_up() || kept.listed || kept.awaited == 0 || !trim(c) || kept.awaited == 0) return;
-  if (kept.looks < kLooks) ++kept.looks;
-  if (idle || (kept.looks == kLooks && kept.bytes <= kCopyBytes)) copy_awaited(c);
+  if (copies_now(kept, look)) copy_awaited(c);
   if (!is_up() || kept.awaited == 0) return;
   // Who reads nothing at present (RxStream pauses) does not hear of the end otherwise.
-  if (idle && core_.net.has_ended(c.fd))
+  if (look == Look::kSleep && core_.net.has_ended(c.fd))
     up_.lose_stream(c, ECONNRESET, StreamFailure::kOfWrite);
   else
     await(c);
+}
+
+// Whether what is left is copied, or waited for.
+bool TxQueue::copies_now(KeptStream& kept, Look look) const {
+  if (look == Look::kSleep || core_.completes_in_background) return true;
+  if (core_.mode.background || kept.end - kept.acknowledged > kCopyBytes) return false;
+  if (kept.looks < kLooks) ++kept.looks;
+  return kept.looks == kLooks || look == Look::kLeave;
 }
 
 // The peer is lost, or nobody is there any more.

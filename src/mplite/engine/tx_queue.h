@@ -115,8 +115,9 @@ class TxQueue {
   // What is on the lane, which is closed, and was not acknowledged goes over another.
   void send_again(int peer, int lane) MPLITE_SIGNAL_SAFE;
   // Of those that are complete when the peer's kernel has them, what has happened since the last
-  // look. `idle`: the caller has nothing else to do.
-  void look_at_awaited(bool idle = false) MPLITE_SIGNAL_SAFE;
+  // look; by who polls, leaves the library, or has nothing to do but to sleep.
+  enum class Look : std::uint8_t { kPoll, kLeave, kSleep };
+  void look_at_awaited(Look look) MPLITE_SIGNAL_SAFE;
   // Whether the peer, which has received so many bytes of what was sent on the connection and on
   // those before it, can be sent all that follows.
   static bool covers(const Connection& c, std::uint64_t received) MPLITE_SIGNAL_SAFE;
@@ -207,11 +208,15 @@ class TxQueue {
     return false;
   }
   void starve(Connection& c) MPLITE_SIGNAL_SAFE;
-  void look_at_awaited(Connection& c, bool idle) MPLITE_SIGNAL_SAFE;
+  void look_at_awaited(Connection& c, Look look) MPLITE_SIGNAL_SAFE;
+  bool copies_now(KeptStream& kept, Look look) const MPLITE_SIGNAL_SAFE;
   void keep_packet(Connection& c, const FrameHeader& header, const iovec* parts,
                    int parts_count) MPLITE_SIGNAL_SAFE;
   void keep_written(Connection& c, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
-  void keep_parts(Connection& c, const iovec* parts, int parts_count) MPLITE_SIGNAL_SAFE;
+  void keep_parts(Connection& c, const iovec* parts, int parts_count,
+                  std::uint64_t known) MPLITE_SIGNAL_SAFE;
+  bool drop_blocks(KeptStream& kept) MPLITE_SIGNAL_SAFE;
+  void ask_acknowledged(Connection& c, std::uint64_t just_sent) MPLITE_SIGNAL_SAFE;
   void keep_frame(Connection& c, const OutFrame& f) MPLITE_SIGNAL_SAFE;
   bool add_block(Connection& c) MPLITE_SIGNAL_SAFE;
   void reserve_spares() MPLITE_SIGNAL_SAFE;
@@ -220,6 +225,7 @@ class TxQueue {
   void end_node(Connection& c, KeptPart* k, int error) MPLITE_SIGNAL_SAFE;
   void give(KeptPart* k) MPLITE_SIGNAL_SAFE;
   bool trim(Connection& c) MPLITE_SIGNAL_SAFE;
+  bool end_acknowledged(Connection& c) MPLITE_SIGNAL_SAFE;
   void settle(Connection& c) MPLITE_SIGNAL_SAFE;
   void await(Connection& c) MPLITE_SIGNAL_SAFE;
   void ask_to_be_told(Connection& c) MPLITE_SIGNAL_SAFE;

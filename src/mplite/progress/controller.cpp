@@ -149,7 +149,7 @@ void Controller::leave_library(int call) {
   if (!state_.running || kind() == ControllerKind::kSync) return;
   if (state_.engine->resumes()) [[unlikely]] {
     Hold hold(state_.engine->gate());
-    state_.engine->copy_unacknowledged();
+    state_.engine->complete_in_background(state_.host_watched.load() && state_.host.pending());
   }
   if (kind() == ControllerKind::kThread) return helper_.leave_library(call);
   poll_if_starved();
