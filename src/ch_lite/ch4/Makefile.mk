@@ -21,6 +21,7 @@ mpi_core_sources   += src/mpid/ch4/netmod/lite/func_table.c \
                       src/mpid/ch4/netmod/lite/lite_call_lock.c \
                       src/mpid/ch4/netmod/lite/lite_calls.c \
                       src/mpid/ch4/netmod/lite/lite_error.c \
+                      src/mpid/ch4/netmod/lite/lite_gather.c \
                       src/mpid/ch4/netmod/lite/lite_hooks.c \
                       src/mpid/ch4/netmod/lite/lite_host_work.c \
                       src/mpid/ch4/netmod/lite/lite_init.c \

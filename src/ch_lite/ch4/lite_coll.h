@@ -1,5 +1,5 @@
-/* What lite_allgather.c, lite_alltoall.c and lite_chain.c share: a call goes on after an error, so
- * that nobody waits for it, returns the first one, and its messages tell of it. */
+/* What lite_allgather.c, lite_alltoall.c, lite_chain.c and lite_gather.c share: a call goes on after
+ * an error, so that nobody waits for it, returns the first one, and its messages tell of it. */
 #ifndef LITE_COLL_H_INCLUDED
 #define LITE_COLL_H_INCLUDED
 

@@ -401,6 +401,13 @@ extern bool MPIDI_LITE_cuts_allgatherv;       /* the user has set no other one *
 int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
                               void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
                               MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                          void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int root,
+                          MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                           void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
+                           MPI_Datatype recvtype, int root, MPIR_Comm *comm,
+                           MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_alltoallv(const void *sendbuf, const MPI_Aint *sendcounts,
                              const MPI_Aint *sdispls, MPI_Datatype sendtype, void *recvbuf,
                              const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
