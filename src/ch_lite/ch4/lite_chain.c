@@ -159,6 +159,25 @@ static int chain_end(struct chain *chain)
     return chain->coll.mpi_errno;
 }
 
+/* The first rank's result of MPI_Scan is its own data. The next one waits for what is sent: it is
+ * copied while a send is under way, the rest at the end. Returns where it has come to. */
+static MPI_Aint copy_meanwhile(struct chain *chain, const void *own, void *result, MPI_Aint first,
+                               MPI_Aint sent)
+{
+    const bool at_end = sent >= chain->count;
+
+    if (own == result)
+        return sent;
+    while (first < sent && (at_end || (chain->send && !MPIR_Request_is_complete(chain->send)))) {
+        const MPI_Aint elements = elements_from(chain, first);
+
+        copy(chain, at(chain, own, first), at(chain, result, first), elements);
+        note(chain, MPIDI_LITE_PROGRESS_TEST());
+        first += elements;
+    }
+    return first;
+}
+
 int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
                         MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr)
 {
@@ -175,15 +194,14 @@ int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_
     else if (chain.previous >= 0)
         allocate_spares(&chain);
     start_receive(&chain, 0);
-    for (MPI_Aint first = 0; first < count; first += chain.piece) {
+    for (MPI_Aint first = 0, copied = 0; first < count; first += chain.piece) {
         const MPI_Aint elements = elements_from(&chain, first);
         void *const result = at(&chain, recvbuf, first);
         const void *const mine = at(&chain, own, first);
 
         if (chain.previous < 0) {
             pass_on(&chain, mine, elements);
-            if (own != recvbuf)
-                copy(&chain, mine, result, elements);
+            copied = copy_meanwhile(&chain, own, recvbuf, copied, first + elements);
             continue;
         }
         await(&chain, &chain.receive);
