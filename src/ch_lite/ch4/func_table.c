@@ -5,7 +5,7 @@
 /* The fallback headers define functions of the names that netmod_impl.h gives to its calls through
  * the table. */
 #define NETMOD_DISABLE_INLINES
-#include "lite_impl.h"
+#include "lite_coll.h"
 #include "netmod_am_fallback_coll.h"
 #include "netmod_am_fallback_part.h"
 /* Not these: ch4's synchronization, instantiated here too, would call hooks that do nothing. Ours

@@ -1,9 +1,38 @@
-/* What lite_allgather.c, lite_alltoall.c, lite_chain.c and lite_gather.c share: a call goes on after
- * an error, so that nobody waits for it, returns the first one, and its messages tell of it. */
+/* The collective calls that are not left to the host, and what lite_allgather.c, lite_alltoall.c,
+ * lite_chain.c and lite_gather.c share: a call goes on after an error, so that nobody waits for it,
+ * returns the first one, and its messages tell of it. */
 #ifndef LITE_COLL_H_INCLUDED
 #define LITE_COLL_H_INCLUDED
 
 #include "lite_impl.h"
+
+int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                              void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
+                              MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                          void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int root,
+                          MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
+                           void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
+                           MPI_Datatype recvtype, int root, MPIR_Comm *comm,
+                           MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_alltoallv(const void *sendbuf, const MPI_Aint *sendcounts,
+                             const MPI_Aint *sdispls, MPI_Datatype sendtype, void *recvbuf,
+                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
+                             MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_alltoallw(const void *sendbuf, const MPI_Aint *sendcounts,
+                             const MPI_Aint *sdispls, const MPI_Datatype *sendtypes, void *recvbuf,
+                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
+                             const MPI_Datatype *recvtypes, MPIR_Comm *comm,
+                             MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+                             MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+                          MPI_Op op, int root, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+                        MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
+int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
+                          MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 
 struct MPIDI_LITE_coll {
     MPIR_Comm *comm;

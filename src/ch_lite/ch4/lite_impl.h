@@ -398,33 +398,6 @@ int MPIDI_LITE_rma_target_cmpl_hook(int rank, MPIR_Win *win);
 int MPIDI_LITE_rma_target_local_cmpl_hook(int rank, MPIR_Win *win);
 #define MPIDI_LITE_ALLGATHERV_PIECE (1 << 20) /* bytes */
 extern bool MPIDI_LITE_cuts_allgatherv;       /* the user has set no other one */
-int MPIDI_LITE_mpi_allgatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                              void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
-                              MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_gather(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                          void *recvbuf, MPI_Aint recvcount, MPI_Datatype recvtype, int root,
-                          MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_gatherv(const void *sendbuf, MPI_Aint sendcount, MPI_Datatype sendtype,
-                           void *recvbuf, const MPI_Aint *recvcounts, const MPI_Aint *displs,
-                           MPI_Datatype recvtype, int root, MPIR_Comm *comm,
-                           MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_alltoallv(const void *sendbuf, const MPI_Aint *sendcounts,
-                             const MPI_Aint *sdispls, MPI_Datatype sendtype, void *recvbuf,
-                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
-                             MPI_Datatype recvtype, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_alltoallw(const void *sendbuf, const MPI_Aint *sendcounts,
-                             const MPI_Aint *sdispls, const MPI_Datatype *sendtypes, void *recvbuf,
-                             const MPI_Aint *recvcounts, const MPI_Aint *rdispls,
-                             const MPI_Datatype *recvtypes, MPIR_Comm *comm,
-                             MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_allreduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
-                             MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_reduce(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
-                          MPI_Op op, int root, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_scan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
-                        MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
-int MPIDI_LITE_mpi_exscan(const void *sendbuf, void *recvbuf, MPI_Aint count, MPI_Datatype type,
-                          MPI_Op op, MPIR_Comm *comm, MPIDI_LITE_coll_attr attr);
 int MPIDI_LITE_mpi_put(const void *origin_addr, MPIDI_LITE_rma_count origin_count,
                        MPI_Datatype origin_datatype, int target_rank, MPI_Aint target_disp,
                        MPIDI_LITE_rma_count target_count, MPI_Datatype target_datatype,
