@@ -25,50 +25,21 @@ struct exchange {
     int under_way;
 };
 
-struct block {
-    void *place;
-    MPI_Aint count; /* elements; 0: no data */
-    MPI_Datatype type;
-};
-
-static struct block block_of(const struct blocks *blocks, int rank)
+static struct MPIDI_LITE_block block_of(const struct blocks *blocks, int rank)
 {
     const MPI_Datatype type = blocks->types != NULL ? blocks->types[rank] : blocks->type;
     MPI_Aint size = 0;
 
     if (blocks->counts[rank] > 0)
         MPIR_Datatype_get_size_macro(type, size);
-    return (struct block){blocks->buffer + blocks->places[rank] * blocks->unit,
-                          size > 0 ? blocks->counts[rank] : 0, type};
-}
-
-static void start_receive(struct exchange *exchange, int rank)
-{
-    const struct block block = block_of(&exchange->in, rank);
-
-    if (block.count == 0)
-        return;
-    MPIDI_LITE_coll_note(&exchange->coll, MPIC_Irecv(block.place, block.count, block.type, rank,
-                                                     exchange->coll.tag, exchange->coll.comm,
-                                                     &exchange->requests[exchange->under_way++]));
-}
-
-static void start_send(struct exchange *exchange, int rank)
-{
-    const struct block block = block_of(&exchange->out, rank);
-
-    if (block.count == 0)
-        return;
-    MPIDI_LITE_coll_note(&exchange->coll,
-                         MPIC_Isend(block.place, block.count, block.type, rank, exchange->coll.tag,
-                                    exchange->coll.comm, &exchange->requests[exchange->under_way++],
-                                    exchange->coll.attr));
+    return (struct MPIDI_LITE_block){blocks->buffer + blocks->places[rank] * blocks->unit,
+                                     size > 0 ? blocks->counts[rank] : 0, type};
 }
 
 static void copy_own(struct exchange *exchange)
 {
-    const struct block from = block_of(&exchange->out, exchange->coll.comm->rank);
-    const struct block into = block_of(&exchange->in, exchange->coll.comm->rank);
+    const struct MPIDI_LITE_block from = block_of(&exchange->out, exchange->coll.comm->rank);
+    const struct MPIDI_LITE_block into = block_of(&exchange->in, exchange->coll.comm->rank);
 
     if (from.count > 0 || into.count > 0)
         MPIDI_LITE_coll_note(&exchange->coll, MPIR_Localcopy(from.place, from.count, from.type,
@@ -84,9 +55,12 @@ static void exchange_with(struct exchange *exchange, int first, int last)
     memset(exchange->requests, 0, sizeof exchange->requests);
     exchange->under_way = 0;
     for (int distance = first; distance <= last; distance++)
-        start_receive(exchange, (rank - distance + ranks) % ranks);
+        MPIDI_LITE_coll_receive(
+            &exchange->coll, block_of(&exchange->in, (rank - distance + ranks) % ranks),
+            (rank - distance + ranks) % ranks, &exchange->requests[exchange->under_way++]);
     for (int distance = first; distance <= last; distance++)
-        start_send(exchange, (rank + distance) % ranks);
+        MPIDI_LITE_coll_send(&exchange->coll, block_of(&exchange->out, (rank + distance) % ranks),
+                             (rank + distance) % ranks, &exchange->requests[exchange->under_way++]);
     if (first == 1)
         copy_own(exchange);
     for (int i = 0; i < exchange->under_way; i++)

@@ -83,4 +83,27 @@ static inline void MPIDI_LITE_coll_await(struct MPIDI_LITE_coll *coll, MPIR_Requ
     MPIDI_LITE_coll_note(coll, mpi_errno);
 }
 
+struct MPIDI_LITE_block {
+    void *place;
+    MPI_Aint count; /* elements; 0: no data */
+    MPI_Datatype type;
+};
+
+static inline void MPIDI_LITE_coll_receive(struct MPIDI_LITE_coll *coll,
+                                           struct MPIDI_LITE_block block, int rank,
+                                           MPIR_Request **request)
+{
+    if (block.count > 0)
+        MPIDI_LITE_coll_note(coll, MPIC_Irecv(block.place, block.count, block.type, rank, coll->tag,
+                                              coll->comm, request));
+}
+
+static inline void MPIDI_LITE_coll_send(struct MPIDI_LITE_coll *coll, struct MPIDI_LITE_block block,
+                                        int rank, MPIR_Request **request)
+{
+    if (block.count > 0)
+        MPIDI_LITE_coll_note(coll, MPIC_Isend(block.place, block.count, block.type, rank, coll->tag,
+                                              coll->comm, request, coll->attr));
+}
+
 #endif

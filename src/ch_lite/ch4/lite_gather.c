@@ -11,15 +11,9 @@
 #define LONG_BYTES (2048 * 1024) /* a block of MPI_Gather, */
 #define FEW_RANKS 64             /* each of which may have a connection to the root */
 
-struct block {
-    void *place;
-    MPI_Aint count; /* elements */
-    MPI_Datatype type;
-};
-
 struct gathering {
     struct MPIDI_LITE_coll coll;
-    struct block own;
+    struct MPIDI_LITE_block own;
     /* at the root */
     char *buffer;
     const MPI_Aint *counts, *places; /* elements; NULL: all are `count`, one behind the other */
@@ -28,25 +22,16 @@ struct gathering {
     MPIR_Request *requests[AT_A_TIME];
 };
 
-static struct block block_of(const struct gathering *all, int rank)
+static struct MPIDI_LITE_block block_of(const struct gathering *all, int rank)
 {
     const MPI_Aint count = all->counts != NULL ? all->counts[rank] : all->count;
     const MPI_Aint place = all->places != NULL ? all->places[rank] : rank * count;
 
-    return (struct block){all->buffer + place * all->extent, count, all->type};
-}
-
-static void start_receive(struct gathering *all, int rank, MPIR_Request **request)
-{
-    const struct block block = block_of(all, rank);
-
-    if (block.count > 0)
-        MPIDI_LITE_coll_note(&all->coll, MPIC_Irecv(block.place, block.count, block.type, rank,
-                                                    all->coll.tag, all->coll.comm, request));
+    return (struct MPIDI_LITE_block){all->buffer + place * all->extent, count, all->type};
 }
 
 /* Where its data lie one behind the other, and how many bytes. NULL: they do not. */
-static char *data_of(const struct block *block, MPI_Aint *bytes)
+static char *data_of(const struct MPIDI_LITE_block *block, MPI_Aint *bytes)
 {
     MPIR_Datatype *type;
     MPI_Aint lb;
@@ -60,7 +45,7 @@ static char *data_of(const struct block *block, MPI_Aint *bytes)
 /* A long one in pieces, between which what is under way moves on. */
 static void copy_own(struct gathering *all)
 {
-    const struct block own = all->own, into = block_of(all, all->coll.comm->rank);
+    const struct MPIDI_LITE_block own = all->own, into = block_of(all, all->coll.comm->rank);
     MPI_Aint bytes = 0, room = 0;
     char *source, *target;
 
@@ -92,7 +77,8 @@ static void receive_all(struct gathering *all)
         memset(all->requests, 0, sizeof all->requests);
         for (; next < ranks && under_way < AT_A_TIME; next++)
             if (next != rank)
-                start_receive(all, next, &all->requests[under_way++]);
+                MPIDI_LITE_coll_receive(&all->coll, block_of(all, next), next,
+                                        &all->requests[under_way++]);
         if (!copied)
             copy_own(all);
         copied = true;
@@ -108,10 +94,8 @@ static int gather(struct gathering *all, int root)
     if (all->coll.comm->rank == root) {
         MPIR_Datatype_get_extent_macro(all->type, all->extent);
         receive_all(all);
-    } else if (all->own.count > 0) {
-        MPIDI_LITE_coll_note(&all->coll,
-                             MPIC_Isend(all->own.place, all->own.count, all->own.type, root,
-                                        all->coll.tag, all->coll.comm, &request, all->coll.attr));
+    } else {
+        MPIDI_LITE_coll_send(&all->coll, all->own, root, &request);
         MPIDI_LITE_coll_await(&all->coll, &request, -1);
     }
     return all->coll.mpi_errno;

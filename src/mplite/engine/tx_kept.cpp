@@ -422,7 +422,8 @@ void TxQueue::look_at_awaited(Connection& c, Look look) {
 
 // Whether what is left is copied, or waited for.
 bool TxQueue::copies_now(KeptStream& kept, Look look) const {
-  if (look == Look::kSleep || core_.completes_in_background) return true;
+  if (look == Look::kSleep) return true;
+  if ((core_.mode.background || look == Look::kLeave) && core_.completes_in_background) return true;
   if (core_.mode.background || kept.end - kept.acknowledged > kCopyBytes) return false;
   if (kept.looks < kLooks) ++kept.looks;
   return kept.looks == kLooks || look == Look::kLeave;
