@@ -571,6 +571,31 @@ START_TEST(handler_completes_what_the_peer_may_not_have_only_for_who_waits) {
 }
 END_TEST
 
+// In a call it is looked for some times, whatever goes on in the background.
+START_TEST(call_looks_for_acknowledgements_before_it_copies) {
+  for (const bool waits : {false, true}) {
+    SimRanks r(2, SimRanks::no_faults(), resuming());
+    r.connect(0, 1);
+    const Bytes data = bytes_of(100'000, 1);
+    r.world.mute(0, 1);
+    r.as(0);
+    Hold hold(r.engine(0).gate());
+    r.engine(0).complete_in_background(waits);
+    SendOp* op = nullptr;
+    ck_assert_int_eq(r.engine(0).send(1, FrameKind::kTransfer, 77, data.data(), data.size(), op),
+                     0);
+    ck_assert_ptr_nonnull(op);
+    bool done = false;
+    r.engine(0).on_done(
+        op, [](void* there, int) { *static_cast<bool*>(there) = true; }, &done);
+    for (int i = 0; i < 2; ++i) r.engine(0).poll();
+    ck_assert(!done);
+    for (int i = 0; i < 5; ++i) r.engine(0).poll();
+    ck_assert(done);
+  }
+}
+END_TEST
+
 START_TEST(completions_that_send_more_while_they_are_copied) {
   SimRanks r(2, slow(50'000'000), resuming());
   r.connect(0, 1);
